@@ -1,0 +1,1 @@
+"""Serve TensorFlow models from a notebook under TF Serving's REST API."""

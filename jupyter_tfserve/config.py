@@ -1,0 +1,156 @@
+"""What is to be served: the aspired configuration, as values that cross processes as JSON.
+
+The fields are those of TensorFlow Serving's ``ModelServerConfig``
+(``config/model_server_config.proto``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import ServingError, invalid_argument
+
+TENSORFLOW = "tensorflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Serve the highest ``num_versions`` versions."""
+
+    num_versions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Serve every version found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specific:
+    """Serve the listed versions, where found."""
+
+    versions: frozenset[int] = frozenset()
+
+
+VersionPolicy = Latest | All | Specific
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """One model: where its versions lie, which of them to serve, and their labels."""
+
+    name: str
+    base_path: str
+    platform: str = TENSORFLOW
+    policy: VersionPolicy = field(default_factory=Latest)
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServerConfig:
+    """All models of a server; models absent from it are to be unloaded."""
+
+    models: tuple[ModelConfig, ...] = ()
+
+    def validate(self) -> None:
+        """Raise what TensorFlow Serving would say of a list that it refuses.
+
+        Raises:
+            ServingError: INVALID_ARGUMENT, naming the model and what was expected.
+        """
+        seen = set()
+        for model in self.models:
+            if model.name in seen:
+                raise invalid_argument(
+                    f"Illegal to list model {model.name} multiple times in config list"
+                )
+            seen.add(model.name)
+            _validate(model)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; :meth:`from_dict` reads them back."""
+        return {"models": [_model_to_dict(model) for model in self.models]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ModelServerConfig:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(tuple(model_from_dict(model) for model in data["models"]))
+
+
+def _validate(model: ModelConfig) -> None:
+    if not model.base_path.startswith("/") and "://" not in model.base_path:
+        raise invalid_argument(
+            f"Expected model {model.name} to have an absolute path or URI; "
+            f"got base_path()={model.base_path}"
+        )
+    if not model.platform:
+        raise invalid_argument(
+            "Illegal setting neither ModelServerConfig::model_type (deprecated) nor "
+            f"ModelServerConfig::model_platform, model name is {model.name}"
+        )
+    if model.platform != TENSORFLOW:
+        raise invalid_argument(
+            f"Model {model.name} requests unsupported platform {model.platform}"
+        )
+
+
+def policy_to_dict(policy: VersionPolicy) -> dict[str, Any]:
+    """A policy in the proto's JSON form, such as ``{"latest": {"num_versions": 2}}``."""
+    match policy:
+        case Latest(num_versions):
+            return {"latest": {"num_versions": num_versions}}
+        case Specific(versions):
+            return {"specific": {"versions": sorted(versions)}}
+        case All():
+            return {"all": {}}
+
+
+def policy_from_dict(data: Mapping[str, Any]) -> VersionPolicy:
+    """Read a policy in the proto's JSON form.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT where it is none of latest, all, specific.
+    """
+    match data:
+        case {"latest": {"num_versions": int(number)}} if len(data) == 1 and number >= 0:
+            return Latest(max(number, 1))  # the proto's 0 is "not set"
+        case {"latest": {}} if len(data) == 1 and not data["latest"]:
+            return Latest()
+        case {"all": {}} if len(data) == 1:
+            return All()
+        case {"specific": {"versions": [*versions]}} if (
+            len(data) == 1 and all(type(version) is int for version in versions)
+        ):
+            return Specific(frozenset(versions))
+    raise bad_policy(data)
+
+
+def bad_policy(data: object) -> ServingError:
+    """The refusal of a version policy that is none of the three."""
+    return invalid_argument(
+        'Expected a version policy such as {"latest": {"num_versions": 1}}, {"all": {}} or '
+        f'{{"specific": {{"versions": [1, 2]}}}}; got {data!r}'
+    )
+
+
+def _model_to_dict(model: ModelConfig) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "base_path": model.base_path,
+        "platform": model.platform,
+        "policy": policy_to_dict(model.policy),
+        "labels": dict(model.labels),
+    }
+
+
+def model_from_dict(data: Mapping[str, Any]) -> ModelConfig:
+    """Read one model of :meth:`ModelServerConfig.to_dict`; only name and base path are required."""
+    return ModelConfig(
+        name=data["name"],
+        base_path=data["base_path"],
+        platform=data.get("platform", TENSORFLOW),
+        policy=policy_from_dict(data["policy"]) if "policy" in data else Latest(),
+        labels=dict(data.get("labels", {})),
+    )
