@@ -91,9 +91,7 @@ def _validate(model: ModelConfig) -> None:
             f"ModelServerConfig::model_platform, model name is {model.name}"
         )
     if model.platform != TENSORFLOW:
-        raise invalid_argument(
-            f"Model {model.name} requests unsupported platform {model.platform}"
-        )
+        raise invalid_argument(f"Model {model.name} requests unsupported platform {model.platform}")
 
 
 def policy_to_dict(policy: VersionPolicy) -> dict[str, Any]:
@@ -120,8 +118,8 @@ def policy_from_dict(data: Mapping[str, Any]) -> VersionPolicy:
             return Latest()
         case {"all": {}} if len(data) == 1:
             return All()
-        case {"specific": {"versions": [*versions]}} if (
-            len(data) == 1 and all(type(version) is int for version in versions)
+        case {"specific": {"versions": [*versions]}} if len(data) == 1 and all(
+            type(version) is int for version in versions
         ):
             return Specific(frozenset(versions))
     raise bad_policy(data)

@@ -150,9 +150,7 @@ class ServableStateMonitor:
         """
         versions = self.versions(spec.name)
         if not versions:
-            raise ServingError(
-                Code.NOT_FOUND, f"Could not find any versions of model {spec.name}"
-            )
+            raise ServingError(Code.NOT_FOUND, f"Could not find any versions of model {spec.name}")
         if spec.version is None:
             return versions
         for state in versions:

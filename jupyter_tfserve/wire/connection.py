@@ -25,7 +25,12 @@ class FrameHandler(Protocol):
         """The socket is open; nothing has been read yet."""
 
     def frame_received(
-        self, connection: Connection, kind: int, flags: int, exchange: int, payload: bytes | bytearray
+        self,
+        connection: Connection,
+        kind: int,
+        flags: int,
+        exchange: int,
+        payload: bytes | bytearray,
     ) -> None:
         """One whole frame. A ValueError raised here closes the connection."""
 
@@ -85,9 +90,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # Out
 
-    def send(
-        self, kind: Kind, exchange: int, *parts: Buffer, flags: Flag = Flag.NONE
-    ) -> None:
+    def send(self, kind: Kind, exchange: int, *parts: Buffer, flags: Flag = Flag.NONE) -> None:
         """Send one frame; on a closed connection it is dropped, as the peer is gone.
 
         Raises:

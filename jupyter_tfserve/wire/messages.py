@@ -115,9 +115,7 @@ class Request:
         if at > len(payload):
             raise ValueError("truncated request")
         method, target, content_encoding, options = texts
-        return cls(
-            method, target, payload[at:], content_encoding, options, timeout_ms, Api(api)
-        )
+        return cls(method, target, payload[at:], content_encoding, options, timeout_ms, Api(api))
 
 
 @dataclass(slots=True)
