@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from hatch_jupyter_builder import npm_builder
@@ -13,6 +14,8 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parent / "jupyter_tfserve"
 # Written last by the bundler.
 BUILT = PACKAGE / "labextension" / "package.json"
+# Of the bundler, by its package's "engines".
+OLDEST_NODE = 20
 
 
 def build(target_name: str, version: str) -> None:
@@ -26,18 +29,27 @@ def build(target_name: str, version: str) -> None:
         version: ``standard`` or ``editable``.
 
     Raises:
-        SystemExit: Node.js is needed and missing.
+        SystemExit: Node.js is needed, and missing or too old.
     """
     if _up_to_date():
         return
-    if shutil.which("node") is None:
-        raise SystemExit(
-            "jupyter_tfserve: building the JupyterLab extension from source needs Node.js 20 or "
-            "newer, and there is no `node` on the PATH. Install it (for instance with "
-            "`apt-get install nodejs`), or install a built wheel."
-        )
+    _require_node()
     _take_version()
     npm_builder(target_name, version, path=str(HERE), build_cmd="build:prod", npm=["jlpm"])
+
+
+def _require_node() -> None:
+    node = shutil.which("node")
+    found = "there is no `node` on the PATH"
+    if node is not None:
+        answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=True)
+        found = f"`node` is {answer.stdout.strip()}"
+        if int(answer.stdout.removeprefix("v").split(".")[0]) >= OLDEST_NODE:
+            return
+    raise SystemExit(
+        "jupyter_tfserve: building the JupyterLab extension from source needs Node.js "
+        f"{OLDEST_NODE} or newer, but {found}. Install Node.js, or a built wheel of this package."
+    )
 
 
 def _up_to_date() -> bool:
