@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from .policy import Phase
 
@@ -44,14 +43,15 @@ class AspiredVersion(Generic[T]):
 class Harness(Generic[T]):
     """One version's life: its phase for the manager, its servable and handles for requests.
 
-    The manager's lock guards all but the handle count, which has a lock of its own so that requests
-    for different versions do not meet.
+    The manager's lock guards all but the handles. Those are kept without one, since every request
+    passes here: a set's ``add`` and ``discard`` are atomic, and whoever takes a handle looks at
+    ``_closed`` after adding it, while :meth:`drain` looks at the set after closing. One of the two
+    always sees the other.
     """
 
     __slots__ = (
         "_closed",
-        "_count",
-        "_lock",
+        "_handles",
         "_released",
         "abandoned",
         "aspired",
@@ -80,10 +80,9 @@ class Harness(Generic[T]):
         self.retry_at: float | None = None
         self.error: ServingError | None = None
         self.fingerprint: Hashable = None
-        self._lock = threading.Lock()
-        self._released = threading.Condition(self._lock)
-        self._count = 0
+        self._handles: set[ServableHandle[T]] = set()
         self._closed = False
+        self._released = threading.Condition(threading.Lock())
 
     def load(self) -> None:
         """Make the loader on the first attempt, and load; blocks."""
@@ -102,25 +101,25 @@ class Harness(Generic[T]):
 
     def acquire(self) -> ServableHandle[T] | None:
         """A handle, or None once the version is on its way out."""
-        with self._lock:
-            if self._closed:
-                return None
-            self._count += 1
-        # Set before the first acquire can reach this harness, cleared after the last release.
-        return ServableHandle(self.id, self.servable, self)  # type: ignore[arg-type]
+        handle: ServableHandle[T] = ServableHandle(self)
+        self._handles.add(handle)
+        if self._closed:
+            handle.release()
+            return None
+        return handle
 
-    def release(self) -> None:
-        """Give one handle back; called by the handle, once."""
-        with self._lock:
-            self._count -= 1
-            if self._closed and not self._count:
+    def release(self, handle: ServableHandle[T]) -> None:
+        """Take a handle back; called by the handle, once."""
+        self._handles.discard(handle)
+        if self._closed:
+            with self._released:
                 self._released.notify_all()
 
     def drain(self) -> None:
         """Hand out no more handles and wait until the last one is released."""
+        self._closed = True
         with self._released:
-            self._closed = True
-            while self._count:
+            while self._handles:
                 self._released.wait()
 
 
@@ -134,10 +133,13 @@ class ServableHandle(Generic[T]):
 
     __slots__ = ("_harness", "id", "servable")
 
-    def __init__(self, servable_id: ServableId, servable: T, harness: Harness[T]) -> None:
-        self.id = servable_id
-        self.servable = servable
+    servable: T
+
+    def __init__(self, harness: Harness[T]) -> None:
         self._harness: Harness[T] | None = harness
+        self.id = harness.id
+        # None only where the harness is closed, and then the handle never leaves it.
+        self.servable = harness.servable  # type: ignore[assignment]
 
     def release(self) -> None:
         """Allow the version to be unloaded; a second call does nothing."""
@@ -145,15 +147,10 @@ class ServableHandle(Generic[T]):
         if harness is not None:
             self._harness = None
             del self.servable
-            harness.release()
+            harness.release(self)
 
-    def __enter__(self) -> ServableHandle[T]:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.release()
