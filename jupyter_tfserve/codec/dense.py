@@ -1,0 +1,193 @@
+"""One JSON value to one dense tensor, by TensorFlow Serving's rules and in its words.
+
+The shape of a value is found by descending through first elements, and every node is then checked
+against it, in document order (``util/json_tensor.cc: GetDenseTensorShape, FillTensorProto``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Code, ServingError, invalid_argument
+from . import b64
+from .dtypes import DType, Json
+from .json_debug import shown
+from .rapidjson import Object, Value
+
+_FLOAT32_MAX = 3.4028234663852886e38
+_ELEMENTS: dict[Json, frozenset[type]] = {
+    Json.NUMBER: frozenset((int, float)),
+    Json.INT32: frozenset((int,)),
+    Json.INT64: frozenset((int,)),
+    Json.UINT32: frozenset((int,)),
+    Json.UINT64: frozenset((int,)),
+    Json.BOOL: frozenset((bool,)),
+    Json.STRING: frozenset((bytes,)),
+    Json.NOTHING: frozenset(),
+}
+
+
+def type_name(value: Value) -> str:
+    """RapidJSON's name of a value's type, as error texts give it."""
+    if isinstance(value, bool):
+        return "True" if value else "False"
+    if value is None:
+        return "Null"
+    if isinstance(value, list):
+        return "Array"
+    if isinstance(value, Object):
+        return "Object"
+    return "String" if isinstance(value, bytes) else "Number"
+
+
+def b64_text(value: Value) -> bytes | None:
+    """The text in a b64 object, one with a single member ``b64`` that is a string; else None."""
+    if isinstance(value, Object) and len(value.members) == 1:
+        name, text = value.members[0]
+        if name == b"b64" and isinstance(text, bytes):
+            return text
+    return None
+
+
+def fill(value: Value, dtype: DType, out: list[Any]) -> tuple[int, ...]:
+    """Append the elements of one value to ``out``; returns its shape.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for a ragged value or a wrong element, UNIMPLEMENTED for an
+            element of a dtype that JSON cannot fill.
+    """
+    shape = _shape_of(value)
+    rank = len(shape)
+    if not isinstance(value, list):
+        out.append(_element(value, dtype))
+        return shape
+    pending: list[Iterator[Value]] = [iter((value,))]
+    while pending:
+        level = len(pending) - 1
+        for node in pending[-1]:
+            if not isinstance(node, list):
+                if level != rank:
+                    raise invalid_argument(
+                        f"JSON Value: {shown(node)} found at incorrect level: {level + 1} in the "
+                        f"JSON DOM. Expected at level: {rank}"
+                    )
+                out.append(_element(node, dtype))
+                continue
+            if level >= rank:
+                raise invalid_argument(
+                    f"Encountered list at unexpected level: {level} expected < {rank}"
+                )
+            if len(node) != shape[level]:
+                raise invalid_argument(
+                    f"Encountered list at unexpected size: {len(node)} at level: {level} "
+                    f"expected size: {shape[level]}"
+                )
+            if level + 1 == rank and _all_taken(node, dtype):
+                out.extend(node)
+                continue
+            pending.append(iter(node))
+            break
+        else:
+            pending.pop()
+    return shape
+
+
+def _shape_of(value: Value) -> tuple[int, ...]:
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    return tuple(shape)
+
+
+def _all_taken(leaves: list[Value], dtype: DType) -> bool:
+    """Whether all elements are scalars that need no conversion, so that none is looked at alone."""
+    if not set(map(type, leaves)) <= _ELEMENTS[dtype.json]:
+        return False
+    return dtype.json.bounds is None or in_bounds(leaves, dtype.json)
+
+
+def in_bounds(leaves: Sequence[Any], json: Json) -> bool:
+    """Whether integers are within the range that a dtype takes from JSON."""
+    low, high = json.bounds or (0, 0)
+    return not leaves or (low <= min(leaves) and max(leaves) <= high)
+
+
+def _element(value: Value, dtype: DType) -> Any:
+    """Check one scalar or object against the dtype; a b64 object becomes its bytes."""
+    if isinstance(value, Object):
+        if dtype.json is not Json.STRING:
+            raise _wrong_type(value, dtype)
+        return decode_b64(value)
+    if dtype.json is Json.NOTHING:
+        raise ServingError(
+            Code.UNIMPLEMENTED, f"Conversion of JSON Value: {shown(value)} to type: {dtype.name}"
+        )
+    if type(value) not in _ELEMENTS[dtype.json]:
+        raise _wrong_type(value, dtype)
+    if dtype.json.bounds is not None and not in_bounds((value,), dtype.json):
+        raise _wrong_type(value, dtype)
+    return value
+
+
+def decode_b64(value: Object) -> bytes:
+    """The bytes of a b64 object.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT where it is none, or cannot be decoded.
+    """
+    text = b64_text(value)
+    if text is None:
+        raise invalid_argument(
+            f"JSON Value: {shown(value)} not formatted correctly for base64 data"
+        )
+    try:
+        return b64.decode(text)
+    except ValueError:
+        raise invalid_argument("Unable to base64 decode") from None
+
+
+def _wrong_type(value: Value, dtype: DType) -> ServingError:
+    return invalid_argument(
+        f"JSON Value: {shown(value)} Type: {type_name(value)} is not of expected type: "
+        f"{dtype.name}"
+    )
+
+
+def pack(elements: list[Any], shape: Sequence[int], dtype: DType) -> np.ndarray[Any, Any]:
+    """Make the array of checked elements; those beyond the shape's size are left out.
+
+    int16, int8 and uint8 wrap, and a double beyond float32 becomes infinite, as TensorFlow's
+    narrowing does.
+
+    Raises:
+        ValueError: the rank is more than NumPy can hold.
+    """
+    size = math.prod(shape)
+    if len(elements) != size:
+        elements = elements[:size]
+    return _flat(elements, dtype).reshape(shape)
+
+
+def _flat(elements: list[Any], dtype: DType) -> np.ndarray[Any, Any]:
+    if dtype.json is Json.INT32 and dtype.numpy.itemsize < 4:
+        return np.array(elements, np.int32).astype(dtype.numpy)
+    if dtype.name == "float":
+        # Integers pass through double too, so both roundings are TensorFlow Serving's.
+        if elements and not (
+            -_FLOAT32_MAX <= min(elements) and max(elements) <= _FLOAT32_MAX
+        ):
+            with np.errstate(over="ignore"):
+                return np.array(elements, np.float64).astype(np.float32)
+        return np.array(elements, np.float32)
+    if dtype.json is Json.STRING:
+        array = np.empty(len(elements), np.object_)
+        array[:] = elements
+        return array
+    return np.array(elements, dtype.numpy)

@@ -1,0 +1,246 @@
+"""Arrays to the JSON of an answer.
+
+The values are TensorFlow Serving's: integers plain, floats always with a fraction or an exponent,
+``NaN``, ``Infinity`` and ``-Infinity`` as bare tokens, strings as their very bytes, and b64 objects
+for outputs whose name ends in ``_bytes``. Floats are the shortest text that reads back to the same
+value in the array's own precision, where TensorFlow Serving prints up to 9 or 17 digits. Answers of
+up to ``_PRETTY`` elements are laid out as TensorFlow Serving does; larger ones are compact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import orjson
+
+from ..errors import invalid_argument
+from ..servable import TensorInfo
+from . import b64
+from .document_tensors import Format
+from .dtypes import dtype_of, name_of
+from .json_debug import quote
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+_PRETTY = 1024
+_WRITTEN = frozenset(
+    "float32 float64 int8 int16 int32 int64 uint8 uint32 uint64 bool".split()
+)
+_ROWS_OPEN, _ROWS_CLOSE = b'{\n    "predictions": [', b"\n    ]\n}"
+
+
+def encode_predict(
+    outputs: Mapping[str, Array], infos: Mapping[str, TensorInfo], format: Format
+) -> bytes:
+    """The body of a predict answer, in the form of its request.
+
+    ``outputs`` are arrays by alias, strings as object arrays of ``bytes``; ``infos`` are the
+    outputs of the signature, whose dtype names stand in errors.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for outputs that the row form cannot hold, or of a dtype
+            that has no JSON.
+    """
+    if not outputs:
+        raise invalid_argument("Cannot convert empty tensor map to JSON")
+    for name, array in outputs.items():
+        _check_dtype(name, array, infos)
+    pretty = sum(array.size for array in outputs.values()) <= _PRETTY
+    if format is Format.COLUMNAR:
+        return _columnar(outputs, pretty)
+    rows = _batch_size(outputs)
+    if rows == 0:
+        return b'{\n    "predictions": []\n}'
+    if len(outputs) == 1:
+        ((name, array),) = outputs.items()
+        text = _text(name, array, 2 if pretty else None, b", " if pretty else b",")
+        return b"".join((_ROWS_OPEN, text[1:-1], _ROWS_CLOSE))
+    return _row_objects(outputs, rows, pretty)
+
+
+def _check_dtype(name: str, array: Array, infos: Mapping[str, TensorInfo]) -> None:
+    dtype = array.dtype
+    if dtype.name in _WRITTEN or dtype.kind in "OSU" or not array.size:
+        return
+    shown = dtype_of(infos[name].dtype).name if name in infos else name_of(dtype)
+    raise invalid_argument(f"Failed to write JSON value for tensor type: {shown}")
+
+
+def _batch_size(outputs: Mapping[str, Array]) -> int:
+    size: int | None = None
+    for name, array in outputs.items():
+        if array.ndim == 0:
+            raise invalid_argument(f"Tensor name: {name} has no shape information ")
+        if size is None:
+            size = array.shape[0]
+        elif size != array.shape[0]:
+            raise invalid_argument(
+                f"Tensor name: {name} has inconsistent batch size: {array.shape[0]} "
+                f"expecting: {size}"
+            )
+    return size or 0
+
+
+def _columnar(outputs: Mapping[str, Array], pretty: bool) -> bytes:
+    if len(outputs) == 1:
+        ((name, array),) = outputs.items()
+        text = _expanded(name, array, 1) if pretty else _text(name, array, None, b",")
+        return b'{\n    "outputs": %b\n}' % text
+    members = b",".join(
+        b"\n        %b: %b"
+        % (_key(name), _expanded(name, array, 2) if pretty else _text(name, array, None, b","))
+        for name, array in outputs.items()
+    )
+    return b'{\n    "outputs": {%b\n    }\n}' % members
+
+
+def _row_objects(outputs: Mapping[str, Array], rows: int, pretty: bool) -> bytes:
+    start, between, end = b"{", b",", b"}"
+    if pretty:
+        start, between, end = b"\n        {\n            ", b",\n            ", b"\n        }"
+    columns = []
+    for name, array in outputs.items():
+        key = _key(name) + (b": " if pretty else b":")
+        texts = _row_texts(name, array, pretty)
+        columns.append([key + text for text in texts])
+    objects = b",".join(
+        b"%b%b%b" % (start, between.join(members), end) for members in zip(*columns, strict=True)
+    )
+    return b"".join((_ROWS_OPEN, objects, _ROWS_CLOSE))
+
+
+def _row_texts(name: str, array: Array, pretty: bool) -> list[bytes]:
+    """The JSON of each row of an array of at least one row."""
+    comma = b", " if pretty else b","
+    inner = array.shape[1:]
+    if array.dtype.kind in "OSU" or not array.size:
+        items = _items(name, array, 3 + len(inner) if pretty else None)
+        return _nest(items, inner, comma, rows=len(array))
+    text = _numbers(array)
+    opening, closing = b"[" * len(inner), b"]" * len(inner)
+    cut = 1 + len(inner)
+    rows = text[cut:-cut].split(closing + b"," + opening)
+    if pretty:
+        rows = [row.replace(b",", comma) for row in rows]
+    return [opening + row + closing for row in rows] if inner else rows
+
+
+def _key(name: str) -> bytes:
+    return quote(name.encode("utf-8", "surrogateescape"))
+
+
+def _text(name: str, array: Array, depth: int | None, comma: bytes) -> bytes:
+    """An array on one line; ``depth`` is that of its elements' parent less the array's rank - 1."""
+    if array.dtype.kind in "OSU" or not array.size:
+        items = _items(name, array, None if depth is None else depth - 1 + array.ndim)
+        return _nest(items, array.shape, comma)[0]
+    text = _numbers(array)
+    return text if comma == b"," else text.replace(b",", comma)
+
+
+def _expanded(name: str, array: Array, depth: int) -> bytes:
+    """An array with every element on a line of its own, opened at ``depth``."""
+    items = _items(name, array, depth + array.ndim)
+    for level in range(array.ndim - 1, -1, -1):
+        size = array.shape[level]
+        indent = b"\n" + b"    " * (depth + level)
+        items = [
+            b"[%b    %b%b]"
+            % (indent, (b"," + indent + b"    ").join(items[at : at + size]), indent)
+            if size
+            else b"[]"
+            for at in _starts(array.shape[:level], size)
+        ]
+    return items[0]
+
+
+def _items(name: str, array: Array, depth: int | None) -> list[bytes]:
+    """The JSON of each element, in order; b64 objects on several lines where ``depth`` is given."""
+    if not array.size:
+        return []
+    if array.dtype.kind not in "OSU":
+        return _numbers(array.reshape(-1))[1:-1].split(b",")
+    elements = [
+        element if isinstance(element, bytes) else str(element).encode()
+        for element in array.reshape(-1).tolist()
+    ]
+    if not name.endswith("_bytes"):
+        return list(map(quote, elements))
+    before, after = b'{"b64":"', b'"}'
+    if depth is not None:
+        indent = b"\n" + b"    " * depth
+        before, after = b"{" + indent + b'    "b64": "', b'"' + indent + b"}"
+    return [before + b64.encode(element) + after for element in elements]
+
+
+def _nest(
+    items: list[bytes], shape: Sequence[int], comma: bytes, rows: int = 1
+) -> list[bytes]:
+    """Bracket elements into ``rows`` arrays of a shape."""
+    for level in range(len(shape) - 1, -1, -1):
+        size = shape[level]
+        items = [
+            b"[" + comma.join(items[at : at + size]) + b"]"
+            for at in _starts((rows, *shape[:level]), size)
+        ]
+    return items
+
+
+def _starts(outer: Sequence[int], size: int) -> list[int]:
+    """Where each of the innermost groups of ``size`` elements starts."""
+    return [index * size for index in range(math.prod(outer))]
+
+
+def _numbers(array: Array) -> bytes:
+    """Compact JSON of a numeric array of at least one element, or of a scalar."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    array = np.ascontiguousarray(array)
+    ones = 0
+    while ones < array.ndim and array.shape[array.ndim - 1 - ones] == 1:
+        ones += 1
+    # orjson is several times slower on arrays whose innermost dimension is 1: those are written
+    # without it, and then every comma closes and opens as many brackets more.
+    lean = array.reshape(array.shape[: array.ndim - ones] or -1)
+    text = orjson.dumps(lean, option=orjson.OPT_SERIALIZE_NUMPY)
+    if array.dtype.kind == "f" and b"null" in text:
+        text = _splice(text, lean)
+    if array.ndim == ones:
+        text = text[1:-1]
+    if ones:
+        opening, closing = b"[" * ones, b"]" * ones
+        text = opening + text.replace(b",", closing + b"," + opening) + closing
+    return text
+
+
+def _splice(text: bytes, array: Array) -> bytes:
+    """Put the tokens that JSON lacks where orjson wrote ``null``, in the array's order."""
+    flat = array.reshape(-1)
+    odd = flat[~np.isfinite(flat)]
+    tokens = np.where(np.isnan(odd), b"NaN", np.where(odd > 0, b"Infinity", b"-Infinity"))
+    pieces = text.split(b"null")
+    parts = [piece for pair in zip(pieces, tokens.tolist(), strict=False) for piece in pair]
+    return b"".join((*parts, pieces[-1]))
+
+
+def encode_classify(classes: Array | None, scores: Array | None, n: int) -> bytes:
+    """The body of a classify answer for ``n`` examples.
+
+    ``classes`` are strings and ``scores`` float32, both of shape (n, number of classes); of either
+    one, but not of both, there may be none.
+    """
+    present = classes if classes is not None else scores
+    width = present.shape[1] if present is not None else 0
+    labels = [b'""'] * (n * width) if classes is None else _items("", classes, None)
+    numbers = [b"0.0"] * (n * width) if scores is None else _items("", scores, None)
+    pairs = [b"[%b, %b]" % pair for pair in zip(labels, numbers, strict=True)]
+    rows = b", ".join(_nest(pairs, (width,), b", ", rows=n))
+    return b'{\n    "results": [%b\n    ]\n}' % rows
+
+
+def encode_regress(values: Array) -> bytes:
+    """The body of a regress answer; ``values`` are float32, one an example."""
+    return b'{\n    "results": [%b]\n}' % b", ".join(_items("", values, None))
