@@ -148,17 +148,15 @@ class ServableStateMonitor:
         Raises:
             ServingError: NOT_FOUND for a model or version never seen.
         """
-        versions = self.versions(spec.name)
-        if not versions:
-            raise ServingError(Code.NOT_FOUND, f"Could not find any versions of model {spec.name}")
-        if spec.version is None:
-            return versions
-        for state in versions:
-            if state.id.version == spec.version:
+        if spec.version is not None:
+            if state := self.get(ServableId(spec.name, spec.version)):
                 return [state]
-        raise ServingError(
-            Code.NOT_FOUND, f"Could not find version {spec.version} of model {spec.name}"
-        )
+            text = f"Could not find version {spec.version} of model {spec.name}"
+            raise ServingError(Code.NOT_FOUND, text)
+        if versions := self.versions(spec.name):
+            return versions
+        text = f"Could not find any versions of model {spec.name}"
+        raise ServingError(Code.NOT_FOUND, text)
 
 
 def status_json(states: Iterable[ServableState]) -> bytes:

@@ -1,0 +1,1 @@
+"""User tools, in any kernel: the magic, the client, and how they look."""

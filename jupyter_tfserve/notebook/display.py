@@ -1,0 +1,193 @@
+"""How what is served looks in a cell: plain text in a terminal, a table in a notebook.
+
+Outputs are text that happens to be HTML: they read well with every style removed, as an untrusted
+notebook or a code host shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from ..routes import model_path
+
+NOTHING_SERVED = "Nothing is served. %tfserve load NAME PATH"
+_GLYPHS = {"START": "○", "LOADING": "◔", "AVAILABLE": "●", "UNLOADING": "◒", "END": "□"}
+_COLUMNS = ("Model", "Version", "State", "Labels", "Pool", "Device", "Memory", "Requests")
+_RIGHT = {"Version", "Memory", "Requests"}
+_NONE = "–"
+_MAX_ENDED = 3
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One version; ``cells`` are for :data:`_COLUMNS`."""
+
+    state: str
+    failed: bool
+    cells: tuple[str, ...]
+    labels: tuple[str, ...]
+    reason: str
+    first: bool
+
+
+class Status:
+    """What is served, as an output."""
+
+    def __init__(self, models: list[dict[str, Any]], url: str) -> None:
+        """``models`` is the management API's list, ``url`` the server's."""
+        self._models = models
+        self._url = url
+
+    def _headline(self) -> str:
+        number = len(self._models)
+        pools = len({(model.get("owner") or {}).get("pool") for model in self._models})
+        return f"{_count(number, 'model')} in {_count(pools, 'pool')}"
+
+    def __repr__(self) -> str:
+        if not self._models:
+            return NOTHING_SERVED
+        rows = _rows(self._models)
+        table = [_COLUMNS, *(row.cells for row in rows)]
+        widths = [max(len(cells[i]) for cells in table) for i in range(len(_COLUMNS))]
+        lines = [f"{self._headline()} · {self._url}v1/models", _text_line(_COLUMNS, widths)]
+        for row in rows:
+            lines.append(_text_line(row.cells, widths))
+            if row.reason:
+                lines.append(f"  {row.reason}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        if not self._models:
+            return _output(f"Nothing is served. <code>{escape('%tfserve load NAME PATH')}</code>")
+        head = "".join(f"<th{_align(column)}>{column}</th>" for column in _COLUMNS)
+        body = "".join(map(_html_row, _rows(self._models)))
+        return _output(
+            f'{self._headline()} <span class="dim">· {escape(self._url)}v1/models</span>'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+class Loaded:
+    """A model that has just become AVAILABLE, and where it answers."""
+
+    def __init__(self, model: dict[str, Any], url: str, seconds: float) -> None:
+        """``model`` is the management API's, ``url`` the server's."""
+        self._name = model["name"]
+        self._versions = [
+            version["version"] for version in model["versions"] if version["state"] == "AVAILABLE"
+        ]
+        self._labels = sorted(model.get("labels") or {})
+        self._url = f"{url.rstrip('/')}{model_path(self._name)}:predict"
+        self._seconds = seconds
+
+    def _words(self) -> str:
+        plural = "s" if len(self._versions) > 1 else ""
+        words = f"{self._name} version{plural} {', '.join(map(str, self._versions))}"
+        return f"{words}, {_count_word(self._labels, 'label')}" if self._labels else words
+
+    def __repr__(self) -> str:
+        return f"● AVAILABLE {self._words()} · {self._seconds:.1f} s\nPOST {self._url}"
+
+    def _repr_html_(self) -> str:
+        return _output(
+            f'<span class="AVAILABLE">● <span class="state">AVAILABLE</span></span> '
+            f'{escape(self._words())} <span class="dim">· {self._seconds:.1f} s</span><br>'
+            f"<code>POST {escape(self._url)}</code>"
+        )
+
+
+def _rows(models: list[dict[str, Any]]) -> list[_Row]:
+    return [row for model in sorted(models, key=lambda m: m["name"]) for row in _model_rows(model)]
+
+
+def _model_rows(model: dict[str, Any]) -> list[_Row]:
+    owner = model.get("owner") or {}
+    pool = owner.get("notebook") or owner.get("kind") or _NONE
+    ended = [v for v in model["versions"] if v["state"] == "END"]
+    shown = [v for v in model["versions"] if v["state"] != "END"] + ended[:_MAX_ENDED]
+    labels = model.get("labels") or {}
+    rows: list[_Row] = []
+    for version in shown or [{"version": _NONE, "state": "START", "error": model.get("problem")}]:
+        state, reason = version["state"], version.get("error") or ""
+        failed = state == "END" and bool(reason)
+        its_labels = tuple(sorted(k for k, v in labels.items() if v == version["version"]))
+        first = not rows
+        cells = (
+            model["name"] if first else "",
+            str(version["version"]),
+            f"{'▲' if failed else _GLYPHS[state]} {state}{', error' if failed else ''}",
+            ", ".join(its_labels),
+            pool if first else "",
+            version.get("device") or _NONE,
+            _bytes((version.get("memory") or {}).get("host")),
+            f"{version.get('requests', 0):,}",
+        )
+        rows.append(_Row(state, failed, cells, its_labels, reason, first))
+    return rows
+
+
+def _html_row(row: _Row) -> str:
+    cells = []
+    for column, text in zip(_COLUMNS, row.cells, strict=True):
+        content = escape(text)
+        if column == "State":
+            glyph, _, word = content.partition(" ")
+            css = "error" if row.failed else row.state
+            content = f'<span class="{css}">{glyph} <span class="state">{word}</span></span>'
+        elif column == "Labels":
+            content = "".join(f'<span class="label">{escape(name)}</span>' for name in row.labels)
+        cells.append(f"<td{_align(column)}>{content}</td>")
+    css = "" if row.first else ' class="sub"'
+    html = f"<tr{css}>{''.join(cells)}</tr>"
+    if row.reason:
+        rest = len(_COLUMNS) - 2
+        html += (
+            f'<tr class="sub"><td></td><td></td>'
+            f'<td class="why" colspan="{rest}">{escape(row.reason)}</td></tr>'
+        )
+    return html
+
+
+def _align(column: str) -> str:
+    return ' class="r"' if column in _RIGHT else ""
+
+
+def _text_line(cells: tuple[str, ...], widths: list[int]) -> str:
+    padded = (
+        cell.rjust(width) if column in _RIGHT else cell.ljust(width)
+        for column, cell, width in zip(_COLUMNS, cells, widths, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def _bytes(number: int | None) -> str:
+    """A size in binary units with three significant digits, such as ``34.1 KiB``."""
+    if number is None:
+        return _NONE
+    size, units = float(number), iter(("B", "KiB", "MiB", "GiB", "TiB"))
+    unit = next(units)
+    while size >= _KIB:
+        size, unit = size / _KIB, next(units)
+    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _count_word(names: list[str], noun: str) -> str:
+    return f"{noun if len(names) == 1 else noun + 's'} {', '.join(names)}"
+
+
+@cache
+def _style() -> str:
+    return files(__package__).joinpath("output.css").read_text("utf-8")
+
+
+def _output(html: str) -> str:
+    return f'<style>{_style()}</style><div class="jp-tfserve-Out">{html}</div>'

@@ -1,0 +1,120 @@
+"""The ``%tfserve`` magic: what is served, steered from a cell.
+
+Each subcommand is a thin form of :class:`~jupyter_tfserve.notebook.client.Client`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.display import display
+
+from .client import Client, TFServeError
+from .display import Loaded, Status
+from .servers import NoServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+_USAGE = {
+    "load": "load NAME PATH",
+    "unload": "unload NAME",
+    "status": "status [NAME]",
+    "help": "help",
+}
+_HELP = """\
+%tfserve load NAME PATH    serve the versions in the directory PATH as NAME
+%tfserve status [NAME]     what is served, and how it is
+%tfserve unload NAME       serve NAME no longer
+%tfserve help              this text
+
+PATH holds numbered folders, one a version: PATH/1/saved_model.pb. A relative path starts at the
+notebook's working directory. {expression} and $name are replaced by Python values."""
+
+
+class _Line:
+    """One line of text in a cell."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+@magics_class
+class TFServeMagics(Magics):
+    """The magic and its subcommands."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._commands: dict[str, Callable[..., Any]] = {
+            "load": self._load,
+            "unload": self._unload,
+            "status": self._status,
+            "help": self._help,
+        }
+
+    @line_magic
+    def tfserve(self, line: str) -> Any:
+        """Serve TensorFlow models from this notebook.
+
+        %tfserve load NAME PATH    serve the versions in the directory PATH as NAME
+        %tfserve status [NAME]     what is served, and how it is
+        %tfserve unload NAME       serve NAME no longer
+        %tfserve help              all subcommands
+        """
+        try:
+            command, *arguments = shlex.split(line) or ["status"]
+        except ValueError as error:
+            raise UsageError(f"%tfserve: {error}") from None
+        if command not in self._commands:
+            known = ", ".join(self._commands)
+            raise UsageError(f"%tfserve has no subcommand {command!r}. It has: {known}.")
+        method = self._commands[command]
+        try:
+            signature(method).bind(*arguments)
+        except TypeError:
+            raise UsageError(f"Usage: %tfserve {_USAGE[command]}") from None
+        try:
+            return method(*arguments)
+        except NoServerError as error:
+            raise TFServeError(str(error)) from None
+
+    def _load(self, name: str, path: str) -> None:
+        client = Client()
+        full = path if "://" in path else str(Path(path).expanduser().absolute())
+        line = display(_Line(f"◔ LOADING {name} from {full} …"), display_id=True)  # type: ignore[no-untyped-call]
+        start = time.monotonic()
+        try:
+            model = client.load(name, full)
+        except BaseException:
+            line.update(_Line(f"▲ {name} was not loaded"))
+            raise
+        line.update(Loaded(model, client.server.url, time.monotonic() - start))
+
+    def _unload(self, name: str) -> None:
+        Client().unload(name)
+
+    def _status(self, name: str | None = None) -> Status:
+        client = Client()
+        models = client.models()
+        if name is not None:
+            models = [model for model in models if model["name"] == name]
+            if not models:
+                raise TFServeError(
+                    f"Could not find any versions of model {name}",
+                    "%tfserve status lists what is served.",
+                )
+        return Status(models, client.server.url)
+
+    def _help(self) -> None:
+        print(_HELP)  # noqa: T201  (a magic's output is the cell's)

@@ -1,0 +1,233 @@
+"""The pool's management interface: what its owner may ask for, and the events that it is told.
+
+Calls that may block run in threads of their own; they never hold up a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import platform
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import ModelServerConfig, policy_to_dict
+from ..errors import Code, ServingError
+from ..servable import ModelSpec
+from ..state import ManagerState, ServableState
+from ..wire import Connection, Kind
+from . import config_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .core.server_core import ServerCore
+    from .servables.base import Servable
+    from .statistics import Statistics
+
+log = logging.getLogger(__name__)
+
+_THREADS = 4
+"""A reload may wait for minutes; other calls must not wait behind it."""
+
+
+class Control:
+    """Answers CALL frames; lives in the pool's loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        core: ServerCore[Servable],
+        statistics: Statistics,
+        runtime: Callable[[], dict[str, Any]],
+        shut_down: Callable[[], None],
+    ) -> None:
+        """Take part in the pool.
+
+        Args:
+            loop: the pool's.
+            core: what is managed.
+            statistics: counts of calls, for ``describe``.
+            runtime: tells of the model runtime: its version and its devices.
+            shut_down: ends the pool; called in the loop's thread after the reply.
+        """
+        self._loop = loop
+        self._core = core
+        self._statistics = statistics
+        self._runtime = runtime
+        self._shut_down = shut_down
+        self.ownerless = asyncio.Event()
+        """Set while nobody follows the events, which is how an owner is known."""
+        self.ownerless.set()
+        self._threads = ThreadPoolExecutor(_THREADS, "tfserve-control")
+        self._subscribers: dict[Connection, int] = {}
+        self._sequence = 0
+        self._methods: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "reload_config": self._reload_config,
+            "load_config_file": self._load_config_file,
+            "config_text": self._config_text,
+            "poll": self._poll,
+            "describe": self._describe,
+        }
+        self._unsubscribe = core.bus.subscribe(self._state_published)
+
+    def close(self) -> None:
+        """Take no more calls; those that run are left to end by themselves."""
+        self._unsubscribe()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # Calls
+
+    def call(self, connection: Connection, exchange: int, payload: bytes | bytearray) -> None:
+        """Take one CALL frame; its REPLY follows, now or later."""
+        try:
+            call = json.loads(payload)
+            method, params = call["method"], call["params"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError("a CALL frame holds a method and its params") from error
+        if method == "subscribe":
+            self._reply(connection, exchange, self._subscribe(connection))
+        elif method == "shutdown":
+            self._reply(connection, exchange, {})
+            self._shut_down()
+        elif method in self._methods:
+            future = self._threads.submit(self._run, self._methods[method], params)
+            future.add_done_callback(
+                lambda done: self._loop.call_soon_threadsafe(
+                    self._send_reply, connection, exchange, done.result()
+                )
+            )
+        else:
+            text = f"The pool has no method {method!r}; it may be older than the server"
+            self._send_reply(connection, exchange, _error(ServingError(Code.UNIMPLEMENTED, text)))
+
+    @staticmethod
+    def _run(method: Callable[[dict[str, Any]], Any], params: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"result": method(params)}
+        except ServingError as error:
+            return _error(error)
+        except Exception as error:
+            log.exception("A management call failed in an unforeseen way")
+            return _error(ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
+
+    def _reply(self, connection: Connection, exchange: int, result: Any) -> None:
+        self._send_reply(connection, exchange, {"result": result})
+
+    @staticmethod
+    def _send_reply(connection: Connection, exchange: int, reply: dict[str, Any]) -> None:
+        connection.send(Kind.REPLY, exchange, json.dumps(reply).encode())
+
+    # Events
+
+    def _subscribe(self, connection: Connection) -> dict[str, Any]:
+        # The sequence is taken first: a state that is published meanwhile is told twice, not never.
+        self._subscribers[connection] = sequence = self._sequence
+        self.ownerless.clear()
+        states = [state.to_dict() for state in self._core.monitor.states()]
+        return {"seq": sequence, "states": states}
+
+    def _state_published(self, state: ServableState) -> None:
+        if state.state is ManagerState.END:
+            self._statistics.forget(state.id)
+        self._loop.call_soon_threadsafe(self._tell, state)
+
+    def _tell(self, state: ServableState) -> None:
+        self._sequence += 1
+        event = {"event": "state", "seq": self._sequence, "state": state.to_dict()}
+        payload = json.dumps(event).encode()
+        for connection in self._subscribers:
+            connection.send(Kind.EVENT, 0, payload)
+
+    def door_lost(self, connection: Connection) -> None:
+        """A door that had proved itself is gone."""
+        if self._subscribers.pop(connection, None) is not None and not self._subscribers:
+            self.ownerless.set()
+
+    # Methods: each blocks in a thread of its own
+
+    def _reload_config(self, params: dict[str, Any]) -> dict[str, Any]:
+        config = ModelServerConfig.from_dict(params["config"])
+        self._core.reload_config(config, wait=params.get("wait", True))
+        return {}
+
+    def _load_config_file(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"config": config_text.load_config_file(params["path"]).to_dict()}
+
+    def _config_text(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"text": config_text.to_text(ModelServerConfig.from_dict(params["config"]))}
+
+    def _poll(self, _params: dict[str, Any]) -> dict[str, Any]:
+        self._core.poll_now()
+        return {}
+
+    def _describe(self, _params: dict[str, Any]) -> dict[str, Any]:
+        config = {model.name: model for model in self._core.config().models}
+        problems = self._core.problems()
+        names = sorted({*config, *self._core.monitor.names()})
+        models = []
+        for name in names:
+            model = config.get(name)
+            models.append(
+                {
+                    "name": name,
+                    "base_path": model.base_path if model else None,
+                    "policy": policy_to_dict(model.policy) if model else None,
+                    "labels": dict(model.labels) if model else {},
+                    "problem": problems.get(name),
+                    "versions": [self._version(s) for s in self._core.monitor.versions(name)],
+                }
+            )
+        return {"models": models, "process": self._process()}
+
+    def _version(self, state: ServableState) -> dict[str, Any]:
+        counts = self._statistics.of(state.id)
+        described: dict[str, Any] = {
+            "version": state.id.version,
+            "state": state.state.name,
+            "error": state.message or None,
+            "since": state.since,
+            "requests": counts.requests,
+            "errors": counts.errors,
+            "in_flight": counts.in_flight,
+        }
+        if state.state is ManagerState.AVAILABLE:
+            described |= self._loaded(state)
+        return described
+
+    def _loaded(self, state: ServableState) -> dict[str, Any]:
+        try:
+            with self._core.handle(ModelSpec(state.id.name, state.id.version)) as handle:
+                footprint = handle.servable.footprint
+        except ServingError:  # it has been unloaded since
+            return {}
+        memory = {
+            "host": footprint.host_bytes,
+            "device": footprint.device_bytes,
+            "estimate": True,
+        }
+        return {"device": footprint.device, "memory": memory}
+
+    def _process(self) -> dict[str, Any]:
+        return {
+            "pid": os.getpid(),
+            "rss_bytes": _rss_bytes(),
+            "python": platform.python_version(),
+            **self._runtime(),
+        }
+
+
+def _error(error: ServingError) -> dict[str, Any]:
+    return {"error": {"code": error.code.name, "message": error.message}}
+
+
+def _rss_bytes() -> int | None:
+    """Resident memory of this process; None where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError):
+        return None
+    return pages * os.sysconf("SC_PAGESIZE")

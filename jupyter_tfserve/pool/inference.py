@@ -1,0 +1,177 @@
+"""Predict, classify and regress over a servable's signatures, whatever the surface.
+
+The checks and texts are TensorFlow Serving's (``servables/tensorflow/predict_util.cc``,
+``classifier.cc``, ``regressor.cc``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..codec.dtypes import dtype_of
+from ..errors import invalid_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..servable import SignatureInfo, TensorInfo
+    from .servables.base import Servable
+
+DEFAULT_SIGNATURE = "serving_default"
+CLASSIFY_METHOD = "tensorflow/serving/classify"
+REGRESS_METHOD = "tensorflow/serving/regress"
+
+
+def predict_signature(servable: Servable, name: str) -> SignatureInfo:
+    """The signature that a REST predict call asks for; an empty name is the default one.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT where there is none, or one that takes nothing.
+    """
+    signature = servable.signatures.get(name or DEFAULT_SIGNATURE)
+    if signature is None:
+        raise invalid_argument(
+            f'Serving signature name: "{name or DEFAULT_SIGNATURE}" not found in signature def'
+        )
+    if not signature.inputs:
+        raise invalid_argument(f"Failed to get input map for signature: {name or 'DEFAULT'}")
+    return signature
+
+
+def classify(
+    servable: Servable, name: str, examples: Sequence[bytes], *, check_method: bool = False
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Run a classify signature on serialized ``tf.Example`` messages.
+
+    Returns:
+        The classes, object ``[n, k]`` of bytes, and the scores, float32 ``[n, k]``; either may be
+        absent.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for a signature or outputs that are not of a classifier.
+    """
+    signature = _signature(servable, name)
+    if check_method and signature.method_name != CLASSIFY_METHOD:
+        raise invalid_argument(
+            f"Expected classification signature method_name to be {CLASSIFY_METHOD}. "
+            f"Was: {signature.method_name}"
+        )
+    if len(signature.inputs) != 1:
+        raise invalid_argument("Expected one input Tensor.")
+    if len(signature.outputs) not in (1, 2):
+        raise invalid_argument(
+            f"Expected one or two output Tensors, found {len(signature.outputs)}"
+        )
+    if "inputs" not in signature.inputs:
+        raise invalid_argument(
+            f"No classification inputs found in SignatureDef: {servable.debug_text(signature.key)}"
+        )
+    wanted = [alias for alias in ("classes", "scores") if alias in signature.outputs]
+    if not wanted:
+        raise invalid_argument(
+            'Expected classification signature outputs to contain at least one of "classes" or '
+            f'"scores". Signature was: {servable.debug_text(signature.key)}'
+        )
+    outputs = _run(servable, signature, examples, wanted)
+    classes, scores = outputs.get("classes"), outputs.get("scores")
+    for array in (classes, scores):
+        if array is not None and array.ndim != 2:
+            raise invalid_argument(
+                f"Expected Tensor shape: [batch_size num_classes] but got {_shape(array)}"
+            )
+    _check_class_output("classes", classes, signature, "string", len(examples))
+    _check_class_output("scores", scores, signature, "float", len(examples))
+    if classes is not None and scores is not None and classes.shape[1] != scores.shape[1]:
+        raise invalid_argument(
+            "Tensors class and score should match in dim_size(1). "
+            f"Got {classes.shape[1]} vs. {scores.shape[1]}"
+        )
+    return classes, scores
+
+
+def _check_class_output(
+    alias: str, array: np.ndarray | None, signature: SignatureInfo, dtype: str, n: int
+) -> None:
+    if array is None:
+        return
+    if signature.outputs[alias].dtype != dtype:
+        raise invalid_argument(
+            f"Expected {alias} Tensor of {dtype_of(dtype).enum_name}. "
+            f"Got: {_enum_name(signature.outputs[alias])}"
+        )
+    if array.shape[0] != n:
+        raise invalid_argument(f"Expected {alias} output batch size of {n}. Got: {array.shape[0]}")
+
+
+def regress(
+    servable: Servable, name: str, examples: Sequence[bytes], *, check_method: bool = False
+) -> np.ndarray:
+    """Run a regress signature on serialized ``tf.Example`` messages.
+
+    Returns:
+        One value an example: float32 ``[n]``.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for a signature or output that is not of a regressor.
+    """
+    signature = _signature(servable, name)
+    if check_method and signature.method_name != REGRESS_METHOD:
+        raise invalid_argument(
+            f"Expected regression signature method_name to be {REGRESS_METHOD}. "
+            f"Was: {signature.method_name}"
+        )
+    if len(signature.inputs) != 1:
+        raise invalid_argument("Expected one input Tensor.")
+    if len(signature.outputs) != 1:
+        raise invalid_argument("Expected one output Tensor.")
+    if "inputs" not in signature.inputs:
+        raise invalid_argument(
+            f"No regression inputs found in SignatureDef: {servable.debug_text(signature.key)}"
+        )
+    if "outputs" not in signature.outputs:
+        raise invalid_argument(
+            f"No regression outputs found in SignatureDef: {servable.debug_text(signature.key)}"
+        )
+    values = _run(servable, signature, examples, ["outputs"])["outputs"]
+    if values.ndim != 1 and not (values.ndim == 2 and values.shape[1] == 1):
+        raise invalid_argument(
+            "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] "
+            f"but got {_shape(values)}"
+        )
+    if values.shape[0] != len(examples):
+        raise invalid_argument(
+            "Input batch size did not match output batch size: "
+            f"{len(examples)} vs. {values.shape[0]}"
+        )
+    if signature.outputs["outputs"].dtype != "float":
+        raise invalid_argument(
+            f"Expected output Tensor of DT_FLOAT.  Got: {_enum_name(signature.outputs['outputs'])}"
+        )
+    return values.reshape(-1)
+
+
+def _signature(servable: Servable, name: str) -> SignatureInfo:
+    signature = servable.signatures.get(name or DEFAULT_SIGNATURE)
+    if signature is None:
+        raise invalid_argument(f"No signature was found with the name: {name or DEFAULT_SIGNATURE}")
+    return signature
+
+
+def _run(
+    servable: Servable, signature: SignatureInfo, examples: Sequence[bytes], outputs: list[str]
+) -> dict[str, np.ndarray]:
+    if not examples:
+        raise invalid_argument("Input is empty.")
+    serialized = np.empty(len(examples), object)
+    serialized[:] = examples
+    return servable.call(signature.key, {"inputs": serialized}, outputs)
+
+
+def _shape(array: np.ndarray) -> str:
+    return f"[{','.join(map(str, array.shape))}]"
+
+
+def _enum_name(info: TensorInfo) -> str:
+    return dtype_of(info.dtype).enum_name

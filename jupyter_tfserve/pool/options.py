@@ -1,0 +1,60 @@
+"""What a pool is told when it starts. The server chooses, as JSON; the pool obeys."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from .core.server_core import CoreOptions
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceOptions:
+    """Limits and habits of calls; names are TensorFlow Serving's flags where it has one.
+
+    A time-out of 0 or less is none. ``saved_model_tags`` is a comma-separated list.
+    """
+
+    rest_api_timeout_in_ms: int = 30_000
+    max_in_flight: int = 1024
+    max_in_flight_per_model: int = 256
+    max_body_bytes: int = 1 << 30
+    saved_model_tags: str = "serve"
+    enable_signature_method_name_check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """The standalone door: ``fd`` is the listening socket that this process inherited."""
+
+    fd: int
+    cors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """Everything that a pool needs to know; see :class:`~jupyter_tfserve.announcement.PoolInfo`."""
+
+    pool_id: str
+    kind: str
+    owner_pid: int
+    core: CoreOptions = field(default_factory=CoreOptions)
+    inference: InferenceOptions = field(default_factory=InferenceOptions)
+    http: HttpOptions | None = None
+
+    @classmethod
+    def from_json(cls, text: str) -> PoolOptions:
+        """Read the options.
+
+        Raises:
+            TypeError: for a name that this version does not know.
+        """
+        data = json.loads(text)
+        return cls(
+            pool_id=data["pool_id"],
+            kind=data["kind"],
+            owner_pid=data["owner_pid"],
+            core=CoreOptions(**data.get("core", {})),
+            inference=InferenceOptions(**data.get("inference", {})),
+            http=HttpOptions(**data["http"]) if data.get("http") else None,
+        )

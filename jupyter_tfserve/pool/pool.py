@@ -1,0 +1,184 @@
+"""A pool: its core, its loop in a thread of its own, and the ways in.
+
+The thread is the pool's own, so that it answers while the kernel runs a cell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..announcement import PoolInfo, announce, is_alive, make_socket_dir, withdraw
+from ..http.limits import Limits
+from ..http.server import HttpServer
+from ..wire import Connection
+from .control import Control
+from .core.server_core import ServerCore
+from .http_door import HttpDoor
+from .rest_api import RestApi
+from .scheduler import Scheduler
+from .servables import runtime
+from .servables.loaders import SavedModelLoader
+from .statistics import Statistics
+from .transport import DoorConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ..config import ModelConfig
+    from ..servable import ServableId
+    from .core.loader import Loader
+    from .options import HttpOptions, PoolOptions
+    from .servables.base import Servable
+
+log = logging.getLogger(__name__)
+
+_OWNER_POLL_S = 0.5
+"""How often an owner without a connection is looked for, in seconds."""
+_START_TIMEOUT_S = 30.0
+_HTTP_GRACE_S = 5.0
+
+
+class Pool:
+    """One process's pool; made and started once, in any thread."""
+
+    def __init__(self, options: PoolOptions) -> None:
+        self._options = options
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="tfserve-pool", daemon=True)
+        tags = tuple(options.inference.saved_model_tags.split(","))
+
+        def loader(_model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
+            return SavedModelLoader(path, tags)
+
+        self._core: ServerCore[Servable] = ServerCore(loader, options.core)
+        statistics = Statistics()
+        self._scheduler = Scheduler(
+            self._loop,
+            timeout_s=options.inference.rest_api_timeout_in_ms / 1000,
+            max_in_flight=options.inference.max_in_flight,
+            max_in_flight_per_model=options.inference.max_in_flight_per_model,
+        )
+        self._rest = RestApi(
+            self._core,
+            self._scheduler,
+            statistics,
+            check_method_name=options.inference.enable_signature_method_name_check,
+        )
+        self._control = Control(
+            self._loop, self._core, statistics, runtime.describe, self._shut_down
+        )
+        self._secret = secrets.token_hex(32)
+        self._info: PoolInfo | None = None
+        self._listener: asyncio.Server | None = None
+        self._http: HttpServer | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Life
+
+    def start(self) -> None:
+        """Listen and announce; returns when doors can connect.
+
+        Raises:
+            OSError: where the runtime directory takes no socket or file.
+        """
+        if self._options.kind == "managed":
+            runtime.quiet()
+        self._thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(_START_TIMEOUT_S)
+        except BaseException:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            raise
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    async def _open(self) -> None:
+        address = await self._listen()
+        self._info = PoolInfo(
+            pool_id=self._options.pool_id,
+            kind=self._options.kind,
+            owner_pid=self._options.owner_pid,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            address=address,
+            secret=self._secret,
+        )
+        atexit.register(withdraw, self._info)
+        try:
+            if self._options.http is not None:
+                await self._listen_http(self._options.http)
+            announce(self._info)
+        except BaseException:
+            withdraw(self._info)
+            raise
+        self._in_background(self._watch_owner())
+
+    async def _listen(self) -> str:
+        if not hasattr(socket, "AF_UNIX"):
+            self._listener = await self._loop.create_server(self._door, "127.0.0.1", 0)
+            host, port = self._listener.sockets[0].getsockname()
+            return f"tcp:{host}:{port}"
+        path = make_socket_dir(self._options.pool_id) / "s"
+        self._listener = await self._loop.create_unix_server(self._door, str(path))
+        return f"unix:{path}"
+
+    def _door(self) -> Connection:
+        limit = self._options.inference.max_body_bytes
+        return Connection(DoorConnection(self._secret, self._rest, self._control, limit))
+
+    async def _listen_http(self, options: HttpOptions) -> None:
+        limits = Limits(max_body_bytes=self._options.inference.max_body_bytes)
+        self._http = HttpServer(HttpDoor(self._rest, cors=options.cors), limits)
+        await self._http.start(socket.socket(fileno=options.fd))
+
+    # End
+
+    async def _watch_owner(self) -> None:
+        """A pool serves its owner's doors: without the owner it has no reason to stay."""
+        while True:
+            await self._control.ownerless.wait()
+            if not is_alive(self._options.owner_pid):
+                log.warning("The Jupyter server that owned this pool is gone; so is the pool")
+                self._leave()
+                return
+            await asyncio.sleep(_OWNER_POLL_S)
+
+    def _shut_down(self) -> None:
+        self._in_background(self._close())
+
+    async def _close(self) -> None:
+        if self._http is not None:
+            await self._http.close(_HTTP_GRACE_S)
+        if self._listener is not None:
+            self._listener.close()
+        await asyncio.to_thread(self._core.close)
+        self._scheduler.close()
+        self._control.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Take back all that shows the pool; a process that is only a pool ends with it."""
+        if self._info is not None:
+            withdraw(self._info)
+        if self._options.kind == "managed":
+            with contextlib.suppress(ImportError, RuntimeError):
+                from ipykernel.connect import get_connection_file
+
+                Path(get_connection_file()).unlink(missing_ok=True)
+            os._exit(0)
+
+    def _in_background(self, coroutine: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,171 @@
+"""Where a call runs: in the loop's own thread when it was measured short, else in a worker.
+
+Handing a call to another thread costs more than a small model takes; running a long one in the
+loop would delay everybody. So every kind of call is timed, and only kinds whose slowest recent call
+was short run in the loop. Nothing is known about a new kind: it starts in a worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from ..errors import Code, ServingError, error_json
+from ..wire import Response
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Hashable
+    from concurrent.futures import Future
+
+log = logging.getLogger(__name__)
+
+_SHORT_S = 0.001
+"""A call that took less than this, in seconds, may hold the loop."""
+_DECAY = 0.98
+"""How fast a slow call is forgotten, for each call after it."""
+_MAX_KINDS = 10_000
+"""Kinds come from request lines, so their number is bounded."""
+
+
+def error_response(error: ServingError) -> Response:
+    """A refusal as the answer that tells of it."""
+    return Response(error.http_status, error_json(error.message))
+
+
+class Scheduler:
+    """Runs calls and answers each exactly once, in the loop's thread.
+
+    All methods are called in the loop's thread; the work itself runs in any.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        timeout_s: float,
+        max_in_flight: int,
+        max_in_flight_per_model: int,
+    ) -> None:
+        """Limits count calls admitted and not yet finished; a time-out of 0 is none."""
+        self._loop = loop
+        self._timeout_s = timeout_s
+        self._max_in_flight = max_in_flight
+        self._max_in_flight_per_model = max_in_flight_per_model
+        self._in_flight: Counter[str] = Counter()
+        self._total = 0
+        self._slowest: dict[Hashable, float] = {}
+        # As many as TensorFlow Serving's REST workers.
+        self._workers = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
+
+    def submit(
+        self,
+        kind: Hashable,
+        model: str,
+        work: Callable[[], Response],
+        respond: Callable[[Response], None],
+        timeout_s: float = 0.0,
+    ) -> Callable[[], None] | None:
+        """Run ``work`` and answer with what it returns, or with 504 once the time is up.
+
+        Args:
+            kind: calls of one kind are expected to take about equally long.
+            model: the name whose limit the call counts against.
+            work: blocks, may run in any thread, and raises nothing but ServingError.
+            respond: called once in the loop's thread, possibly before this returns.
+            timeout_s: the caller's own limit in seconds; 0 is none.
+
+        Returns:
+            A function that gives the call up: ``respond`` is then not called any more. None where
+            it is answered already.
+        """
+        if self._slowest.get(kind, _SHORT_S) < _SHORT_S:
+            respond(self._timed(kind, work))
+            return None
+        if refusal := self._refusal(model):
+            respond(error_response(refusal))
+            return None
+        return self._hand_over(kind, model, work, respond, timeout_s)
+
+    def _refusal(self, model: str) -> ServingError | None:
+        if self._total >= self._max_in_flight:
+            limit, what = self._max_in_flight, "pool"
+        elif self._in_flight[model] >= self._max_in_flight_per_model:
+            limit, what = self._max_in_flight_per_model, f"model {model}"
+        else:
+            return None
+        return ServingError(
+            Code.RESOURCE_EXHAUSTED, f"{limit} requests are in flight, the limit of the {what}"
+        )
+
+    def _timed(self, kind: Hashable, work: Callable[[], Response]) -> Response:
+        start = time.perf_counter()
+        try:
+            response = work()
+        except ServingError as error:
+            response = error_response(error)
+        except Exception as error:
+            log.exception("A call failed in an unforeseen way")
+            response = error_response(
+                ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+            )
+        took = time.perf_counter() - start
+        if kind not in self._slowest and len(self._slowest) >= _MAX_KINDS:
+            self._slowest.clear()
+        self._slowest[kind] = max(took, self._slowest.get(kind, 0.0) * _DECAY)
+        return response
+
+    def _hand_over(
+        self,
+        kind: Hashable,
+        model: str,
+        work: Callable[[], Response],
+        respond: Callable[[Response], None],
+        timeout_s: float,
+    ) -> Callable[[], None]:
+        self._total += 1
+        self._in_flight[model] += 1
+        pending: Callable[[Response], None] | None = respond
+
+        def answer(response: Response) -> None:
+            nonlocal pending
+            if pending is not None:
+                waiting, pending = pending, None
+                if timer is not None:
+                    timer.cancel()
+                waiting(response)
+
+        def finished(future: Future[Response]) -> None:
+            self._total -= 1
+            self._in_flight[model] -= 1
+            if not self._in_flight[model]:
+                del self._in_flight[model]
+            if not future.cancelled():
+                answer(future.result())
+
+        def expire() -> None:
+            # TensorFlow's own words for a session run that is out of time.
+            text = "Timed out waiting for notification"
+            answer(error_response(ServingError(Code.DEADLINE_EXCEEDED, text)))
+            future.cancel()
+
+        def give_up() -> None:
+            nonlocal pending
+            pending = None
+            if timer is not None:
+                timer.cancel()
+            future.cancel()
+
+        limits = [limit for limit in (self._timeout_s, timeout_s) if limit > 0]
+        timer = self._loop.call_later(min(limits), expire) if limits else None
+        future = self._workers.submit(self._timed, kind, work)
+        future.add_done_callback(lambda done: self._loop.call_soon_threadsafe(finished, done))
+        return give_up
+
+    def close(self) -> None:
+        """Start nothing more; calls that run are left to end by themselves."""
+        self._workers.shutdown(wait=False, cancel_futures=True)

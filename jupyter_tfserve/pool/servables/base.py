@@ -1,0 +1,63 @@
+"""What every kind of model looks like to the rest of the pool."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from ...servable import SignatureInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Where a servable's values live and an estimate of their size in bytes."""
+
+    device: str = "CPU"
+    host_bytes: int = 0
+    device_bytes: int = 0
+
+
+class Servable(ABC):
+    """One loaded version: signatures that can be called from several threads at once.
+
+    The core treats servables as opaque; the APIs call them between acquiring and releasing a
+    handle, so :meth:`close` never meets a running call.
+    """
+
+    signatures: Mapping[str, SignatureInfo]
+    metadata: str
+    """All signatures as TensorFlow Serving's printer writes a ``SignatureDefMap``."""
+    footprint: Footprint
+
+    @abstractmethod
+    def call(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run one signature and return its outputs by alias.
+
+        Args:
+            signature: a key of :attr:`signatures`.
+            inputs: an array for each input alias, of the dtype that the signature names; strings
+                are object arrays of bytes. Shapes are passed to the model as they are.
+            outputs: the aliases to compute; all by default.
+
+        Raises:
+            ServingError: with the code and text of the runtime.
+        """
+
+    @abstractmethod
+    def debug_text(self, signature: str) -> str:
+        """A ``SignatureDef`` in protobuf's debug form, as TensorFlow Serving's errors quote it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back everything held; the servable is not called again."""

@@ -1,0 +1,26 @@
+"""TensorFlow as a whole in this process: how it starts and what it runs on."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: its start-up is chatty
+
+import tensorflow as tf
+
+
+def quiet() -> None:
+    """Keep TensorFlow's advice about its own interfaces out of a process that is ours."""
+    tf.get_logger().setLevel("ERROR")
+
+
+def describe() -> dict[str, Any]:
+    """TensorFlow's version, and the names of the devices that it sees."""
+    return {
+        "tensorflow": tf.__version__,
+        "devices": [
+            device.name.removeprefix("/physical_device:")
+            for device in tf.config.list_physical_devices()
+        ],
+    }

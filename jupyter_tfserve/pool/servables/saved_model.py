@@ -1,0 +1,142 @@
+"""SavedModels of TensorFlow 1 and 2, run through a session as TensorFlow Serving runs them.
+
+``tf.saved_model.load`` refuses models that TensorFlow Serving takes (graph shapes, reference
+variables); the session loader takes them all.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+from tensorflow.core.framework import types_pb2
+from tensorflow_serving.apis import get_model_metadata_pb2
+
+from ...errors import Code, ServingError
+from ...servable import SignatureInfo, TensorInfo
+from .base import Footprint, Servable
+from .proto_text import debug_text, to_json
+from .session_call import SINGLE_THREADED_EXECUTOR, SessionCall, serving_error, session_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from tensorflow.core.protobuf import meta_graph_pb2
+
+
+class SavedModelServable(Servable):
+    """A SavedModel's signatures, ready to be called."""
+
+    def __init__(self, path: str, tags: Sequence[str] = ("serve",)) -> None:
+        """Load the SavedModel in the directory ``path``; blocks until it is restored.
+
+        Raises:
+            ServingError: with TensorFlow's reason.
+        """
+        # The single-threaded executor is the fastest for small graphs, but takes no reference
+        # variables and no control flow of TensorFlow 1; that shows when the calls are prepared.
+        try:
+            self._load(path, tags, SINGLE_THREADED_EXECUTOR)
+            self._prepare_all()
+        except ServingError:
+            self.close()
+            self._load(path, tags, "")
+        self.footprint = Footprint(self._device, host_bytes=_size_of_variables(path))
+
+    def _load(self, path: str, tags: Sequence[str], executor: str) -> None:
+        graph = tf.Graph()
+        self._session = tf.compat.v1.Session(graph=graph, config=session_config(executor))
+        self._calls: dict[tuple[str, tuple[str, ...]], SessionCall] = {}
+        try:
+            with graph.as_default():
+                self._meta = tf.compat.v1.saved_model.load(self._session, list(tags), path)
+        except tf.errors.OpError as error:
+            self.close()
+            raise serving_error(error) from error
+        except (OSError, RuntimeError, ValueError) as error:
+            self.close()
+            raise ServingError(_code_of(error), str(error)) from error
+        self.signatures = {
+            key: _signature_info(key, definition)
+            for key, definition in sorted(self._meta.signature_def.items())
+        }
+
+    def _prepare_all(self) -> None:
+        for signature in self.signatures.values():
+            if signature.inputs and signature.outputs:
+                self._call(signature, tuple(signature.outputs))
+
+    def _call(self, signature: SignatureInfo, outputs: tuple[str, ...]) -> SessionCall:
+        call = self._calls.get((signature.key, outputs))
+        if call is None:
+            call = self._calls[signature.key, outputs] = SessionCall(
+                self._session,
+                [info.tensor for info in signature.inputs.values()],
+                [signature.outputs[alias].tensor for alias in outputs],
+            )
+        return call
+
+    @property
+    def _device(self) -> str:
+        devices = self._session.list_devices()
+        gpus = [device for device in devices if device.device_type == "GPU"]
+        return "GPU:0" if gpus else "CPU"
+
+    @cached_property
+    def metadata(self) -> str:  # type: ignore[override]
+        """All signatures as TensorFlow Serving's printer writes them."""
+        return to_json(
+            get_model_metadata_pb2.SignatureDefMap(signature_def=self._meta.signature_def)
+        )
+
+    def call(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        outputs: Sequence[str] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run one signature; see :meth:`Servable.call`."""
+        info = self.signatures[signature]
+        aliases = tuple(info.outputs) if outputs is None else tuple(outputs)
+        call = self._call(info, aliases)
+        return dict(zip(aliases, call(*[inputs[alias] for alias in info.inputs]), strict=True))
+
+    def debug_text(self, signature: str) -> str:
+        """The signature as errors quote it; see :meth:`Servable.debug_text`."""
+        return debug_text(self._meta.signature_def[signature])
+
+    def close(self) -> None:
+        """Release the prepared calls, then the session that they belong to."""
+        self._calls.clear()
+        self._session.close()
+
+
+def _signature_info(key: str, definition: meta_graph_pb2.SignatureDef) -> SignatureInfo:
+    return SignatureInfo(
+        key,
+        {alias: _tensor_info(info) for alias, info in sorted(definition.inputs.items())},
+        {alias: _tensor_info(info) for alias, info in sorted(definition.outputs.items())},
+        definition.method_name,
+        frozenset(definition.defaults),
+    )
+
+
+def _tensor_info(info: meta_graph_pb2.TensorInfo) -> TensorInfo:
+    shape = info.tensor_shape
+    dims = None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
+    if not info.HasField("tensor_shape"):
+        dims = None
+    name: str = types_pb2.DataType.Name(info.dtype).removeprefix("DT_").lower()
+    return TensorInfo(name, dims, info.name)
+
+
+def _code_of(error: Exception) -> Code:
+    return Code.NOT_FOUND if isinstance(error, OSError) else Code.INVALID_ARGUMENT
+
+
+def _size_of_variables(path: str) -> int:
+    files = (Path(path) / "variables").glob("variables.data-*")
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,98 @@
+"""The one place that calls a TensorFlow session: a prepared callable, run in the caller's thread.
+
+``Session._make_callable_from_options`` is private, and necessary: ``Session.run`` and
+``make_callable`` check a placeholder's static shape, which TensorFlow Serving does not, and take
+tens of microseconds more for each call. The TensorFlow version is bounded for its sake.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
+
+from ...errors import Code, ServingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CALLER_THREAD = -1
+SINGLE_THREADED_EXECUTOR = "SINGLE_THREADED_EXECUTOR"
+
+
+def session_config(executor: str = "") -> config_pb2.ConfigProto:
+    """The configuration of every session: device memory grows on demand.
+
+    Args:
+        executor: TensorFlow's name of an executor; empty for its default.
+    """
+    config = config_pb2.ConfigProto(allow_soft_placement=True)
+    config.gpu_options.allow_growth = True
+    config.experimental.executor_type = executor
+    return config
+
+
+_WRONG_DTYPE = re.compile(
+    r"Type mismatch: actual (\w+) vs\. expect (\w+)\s+\[\[\{\{node _arg_.*_(\d+)\}\}\]\]"
+)
+
+
+def serving_error(error: tf.errors.OpError) -> ServingError:
+    """A runtime error as the caller is to see it: TensorFlow's code and text.
+
+    A callable finds a wrong dtype at another place than the session run that TensorFlow Serving
+    uses, and words it differently; the text is the latter's.
+    """
+    text = error.message
+    if match := _WRONG_DTYPE.fullmatch(text):
+        text = f"Expects arg[{match[3]}] to be {match[2]} but {match[1]} is provided"
+    return ServingError(Code(error.error_code), text)
+
+
+class SessionCall:
+    """One set of tensors to feed and to fetch, as a function from arrays to arrays.
+
+    Safe to call from several threads. It runs wholly in the calling thread with the interpreter
+    lock released; so a call cannot be interrupted, and deadlines are kept by whoever waits for it.
+    """
+
+    def __init__(
+        self, session: tf.compat.v1.Session, feeds: Sequence[str], fetches: Sequence[str]
+    ) -> None:
+        """Prepare the call.
+
+        Raises:
+            ServingError: with TensorFlow's reason, where the executor refuses the graph.
+        """
+        distinct = list(dict.fromkeys(fetches))
+        options = config_pb2.CallableOptions(feed=feeds, fetch=distinct)
+        options.run_options.inter_op_thread_pool = _CALLER_THREAD
+        # Aliases may share a tensor, which a callable fetches once.
+        self._order = None if distinct == list(fetches) else [distinct.index(f) for f in fetches]
+        try:
+            self._callable: Any = session._make_callable_from_options(options)  # noqa: SLF001
+        except tf.errors.OpError as error:
+            raise serving_error(error) from error
+
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Run with one array for each feed, in their order.
+
+        Raises:
+            ServingError: with the runtime's code and text.
+        """
+        try:
+            fetched = self._callable(*arrays)
+        except tf.errors.OpError as error:
+            raise serving_error(error) from error
+        # The runtime gives a scalar as itself, not as an array; a string even as plain bytes.
+        outputs = [value if type(value) is np.ndarray else _scalar(value) for value in fetched]
+        if self._order is None:
+            return outputs
+        return [outputs[index] for index in self._order]
+
+
+def _scalar(value: Any) -> np.ndarray:
+    return np.array(value, object if isinstance(value, bytes) else None)
