@@ -1,1 +1,29 @@
 """Serve TensorFlow models from a notebook under TF Serving's REST API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["__version__", "load_ipython_extension"]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    from .server.app import TFServeExtension
+
+    return [{"module": "jupyter_tfserve.server.app", "app": TFServeExtension}]
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    return [{"src": "labextension", "dest": "jupyter-tfserve"}]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """IPython: ``%load_ext jupyter_tfserve``."""
+    from .notebook.magics import TFServeMagics
+
+    shell.register_magics(TFServeMagics)

@@ -1,0 +1,172 @@
+"""The management API: what is served, by which pool, and changes to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tornado import web
+
+from ..config import ModelConfig, ModelServerConfig, policy_from_dict
+from ..errors import Code, ServingError, invalid_argument
+from .base_handler import DoorHandler, authorized
+
+_HINTS = {
+    Code.NOT_FOUND: "GET …/tfserve/api/models lists what is served",
+    Code.UNAVAILABLE: "GET …/tfserve/api/pools tells what the pools are doing; try again soon",
+    Code.FAILED_PRECONDITION: "Nothing was changed; what the error names has to be put right first",
+    Code.INVALID_ARGUMENT: "Nothing was changed; see the README for the form of this request",
+}
+
+
+class ManagementHandler(DoorHandler):
+    """What the handlers of the management API share."""
+
+    def error_body(self, error: ServingError) -> bytes:
+        """The error, a hint where there is one, and the code by name."""
+        body = {"error": error.message, "hint": _HINTS.get(error.code), "code": error.code.name}
+        return json.dumps(body).encode()
+
+    def reply(self, value: Any, status: int = 200) -> None:
+        """Answer with JSON."""
+        self._track_activity = self.request.method != "GET"
+        self.set_status(status)
+        self.finish(json.dumps(value))
+
+    def json_object(self) -> dict[str, Any]:
+        """The body of the request.
+
+        Raises:
+            ServingError: INVALID_ARGUMENT where it is no JSON object.
+        """
+        try:
+            value = json.loads(self.request.body)
+        except ValueError as error:
+            raise invalid_argument(f"The body is no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise invalid_argument("The body is no JSON object")
+        return value
+
+
+class ModelsHandler(ManagementHandler):
+    """All models."""
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self) -> None:
+        """List them, whatever pool they are in; starts nothing."""
+        self.reply({"models": await self.manager.describe_models()})
+
+    @web.authenticated
+    @authorized("write")
+    async def post(self) -> None:
+        """Load one; answers once it is available, or with the reason why it is not."""
+        model = model_from_json(self.json_object())
+        await self.manager.load(model)
+        models = await self.manager.describe_models()
+        self.reply(next((m for m in models if m["name"] == model.name), None), 201)
+
+
+class ModelHandler(ManagementHandler):
+    """One model."""
+
+    @web.authenticated
+    @authorized("write")
+    async def delete(self, name: str) -> None:
+        """Take it out of the configuration."""
+        await self.manager.unload(name)
+        self.reply({})
+
+
+class LabelHandler(ManagementHandler):
+    """One label of one model."""
+
+    @web.authenticated
+    @authorized("write")
+    async def put(self, name: str, label: str) -> None:
+        """Point it at a version."""
+        version = self.json_object().get("version")
+        if type(version) is not int:
+            raise invalid_argument('Expected {"version": N} with a whole number')
+        labels = {**self.manager.labels(name), label: version}
+        await self.manager.set_labels(name, labels)
+        self.reply({"labels": labels})
+
+    @web.authenticated
+    @authorized("write")
+    async def delete(self, name: str, label: str) -> None:
+        """Remove it."""
+        labels = dict(self.manager.labels(name))
+        if labels.pop(label, None) is None:
+            raise ServingError(Code.NOT_FOUND, f"Model {name} has no label {label}")
+        await self.manager.set_labels(name, labels)
+        self.reply({"labels": labels})
+
+
+class PoolsHandler(ManagementHandler):
+    """All pools."""
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self) -> None:
+        """List them; starts nothing."""
+        self.reply({"pools": await self.manager.describe_pools()})
+
+
+class PoolRestartHandler(ManagementHandler):
+    """The restart of one pool."""
+
+    @web.authenticated
+    @authorized("write")
+    async def post(self, pool_id: str) -> None:
+        """End the managed pool's process and start another; answers once that one runs."""
+        if pool_id != self.manager.managed.mirror.pool_id:
+            raise ServingError(Code.NOT_FOUND, f"There is no managed pool {pool_id}")
+        await self.manager.managed.restart()
+        self.reply({})
+
+
+class ConfigHandler(ManagementHandler):
+    """The aspired configuration as a whole."""
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self) -> None:
+        """Show it."""
+        self.reply(self.manager.config_in_force.to_dict())
+
+    @web.authenticated
+    @authorized("write")
+    async def put(self) -> None:
+        """Replace it: models that are not listed any more are unloaded."""
+        models = self.json_object().get("models")
+        if not isinstance(models, list) or not all(isinstance(m, dict) for m in models):
+            raise invalid_argument('Expected {"models": [{"name", "base_path", ...}, ...]}')
+        config = ModelServerConfig(tuple(model_from_json(model) for model in models))
+        await self.manager.reload_config(config)
+        self.reply(config.to_dict())
+
+
+def model_from_json(data: Mapping[str, Any]) -> ModelConfig:
+    """One model as a request tells it.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, naming the field.
+    """
+    unknown = data.keys() - {"name", "base_path", "platform", "policy", "labels"}
+    if unknown:
+        raise invalid_argument(f"Unknown field of a model: {', '.join(sorted(unknown))}")
+    for field in ("name", "base_path"):
+        if not isinstance(data.get(field), str) or not data[field]:
+            raise invalid_argument(f"Expected '{field}' to be a string that is not empty")
+    labels = data.get("labels", {})
+    if not isinstance(labels, dict) or not all(type(v) is int for v in labels.values()):
+        raise invalid_argument("Expected 'labels' to be an object of label to version")
+    policy = data.get("policy", {"latest": {}})
+    if not isinstance(policy, dict):
+        raise invalid_argument("Expected 'policy' to be an object such as {\"all\": {}}")
+    platform = data.get("platform", "tensorflow")
+    if not isinstance(platform, str):
+        raise invalid_argument("Expected 'platform' to be a string")
+    return ModelConfig(data["name"], data["base_path"], platform, policy_from_dict(policy), labels)

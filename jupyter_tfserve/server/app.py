@@ -1,0 +1,89 @@
+"""The extension: what it adds to a Jupyter server, wired together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.utils import url_path_join
+from traitlets import Bool, Unicode
+
+from .._version import __version__
+from .api_handlers import (
+    ConfigHandler,
+    LabelHandler,
+    ModelHandler,
+    ModelsHandler,
+    PoolRestartHandler,
+    PoolsHandler,
+)
+from .handlers import RestHandler
+from .pool_manager import PoolManager
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
+
+
+class TFServeExtension(ExtensionApp):
+    """TensorFlow Serving's REST API at ``{base_url}v1/``, and its management beside it.
+
+    Nothing is launched before it is needed.
+    """
+
+    name = "jupyter_tfserve"
+    version = __version__
+    description = "Serve TensorFlow models from the notebook server."
+    load_other_extensions = True
+    open_browser = False
+    classes = [PoolManager]  # noqa: RUF012 - as traitlets wants it
+
+    url_prefix = Unicode(
+        "",
+        config=True,
+        help="Where below the server's base URL the REST API is mounted: /v1/… comes after it.",
+    )
+    track_predictions = Bool(
+        True,
+        config=True,
+        help="Whether predictions count as activity of the server, so that it is not shut down as "
+        "idle. Status requests never do.",
+    )
+
+    def initialize_settings(self) -> None:
+        """Make the manager and let other extensions find it."""
+        assert self.serverapp is not None
+        self.manager = PoolManager(
+            parent=self, kernel_spec_manager=self.serverapp.kernel_spec_manager
+        )
+        self.settings["tfserve_pool_manager"] = self.manager
+
+    def initialize_handlers(self) -> None:
+        """Mount both APIs below the server's base URL."""
+        assert self.serverapp is not None
+        mount = url_path_join(self.serverapp.base_url, self.url_prefix, "/").rstrip("/")
+        rest = {
+            "manager": self.manager,
+            "prefix_length": len(mount),
+            "track_predictions": self.track_predictions,
+        }
+        api = {"manager": self.manager}
+        self.handlers.extend(
+            [
+                # No groups: a path that is no UTF-8 is the grammar's to judge, not Tornado's.
+                (url_path_join("/", self.url_prefix, "(?i:v1)/.*"), RestHandler, rest),
+                (r"/tfserve/api/models", ModelsHandler, api),
+                (r"/tfserve/api/models/([^/]+)", ModelHandler, api),
+                (r"/tfserve/api/models/([^/]+)/labels/([^/]+)", LabelHandler, api),
+                (r"/tfserve/api/pools", PoolsHandler, api),
+                (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),
+                (r"/tfserve/api/config", ConfigHandler, api),
+            ]
+        )
+
+    async def _start_jupyter_server_extension(self, serverapp: ServerApp) -> None:
+        """Jupyter: the loop runs."""
+        self.manager.start()
+
+    async def stop_extension(self) -> None:
+        """Jupyter: the server ends, and every pool with it."""
+        await self.manager.stop()

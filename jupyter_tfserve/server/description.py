@@ -1,0 +1,76 @@
+"""Models and pools as the management API tells them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..config import policy_to_dict
+from ..errors import ServingError
+
+if TYPE_CHECKING:
+    from ..config import ModelConfig
+    from ..state import ServableState
+    from .managed_pool import ManagedPool
+    from .pool_mirror import PoolMirror
+
+_TIMEOUT_S = 5.0
+
+
+async def describe(pool: PoolMirror) -> Mapping[str, Any]:
+    """What a pool tells of itself; empty where it does not answer."""
+    if pool.client is None:
+        return {}
+    try:
+        described: Mapping[str, Any] = await pool.client.call("describe", timeout_s=_TIMEOUT_S)
+    except ServingError:
+        return {}
+    return described
+
+
+async def describe_all(pools: list[PoolMirror]) -> list[Mapping[str, Any]]:
+    """The same of several pools at a time, in their order."""
+    return await asyncio.gather(*map(describe, pools))
+
+
+def describe_model(
+    name: str, pool: PoolMirror, told: Mapping[str, Any] | None, config: ModelConfig | None
+) -> dict[str, Any]:
+    """One model: what its pool tells of it, or what the mirror and the configuration know."""
+    if told is None:
+        told = {
+            "name": name,
+            "base_path": config.base_path if config else None,
+            "policy": policy_to_dict(config.policy) if config else None,
+            "labels": dict(config.labels) if config else {},
+            "problem": None,
+            "versions": [_version(state) for state in pool.monitor.versions(name)],
+        }
+    return {**told, "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": None}}
+
+
+def _version(state: ServableState) -> dict[str, Any]:
+    return {
+        "version": state.id.version,
+        "state": state.state.name,
+        "error": state.message or None,
+        "since": state.since,
+    }
+
+
+def describe_pool(
+    pool: PoolMirror, told: Mapping[str, Any], managed: ManagedPool | None
+) -> dict[str, Any]:
+    """One pool; ``managed`` where it is the server's own."""
+    described: dict[str, Any] = {
+        "id": pool.pool_id,
+        "kind": pool.kind,
+        "phase": "running" if managed is None else str(managed.phase),
+        "reason": None if managed is None else managed.reason or None,
+        "in_flight": pool.client.admission.in_flight if pool.client else 0,
+        "process": told.get("process"),
+    }
+    if managed is not None:
+        described["restarts"] = managed.restarts
+    return described

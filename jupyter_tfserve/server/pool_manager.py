@@ -1,0 +1,305 @@
+"""Holds what shall be served, and keeps the managed pool that serves it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..config import ModelConfig, ModelServerConfig
+from ..errors import Code, ServingError
+from ..state import ServableState, ServableStateMonitor
+from .admission import Limits
+from .description import describe_all, describe_model, describe_pool
+from .managed_pool import ManagedPool, Phase
+from .outcome import FirstOutcome
+from .pool_kernel import PoolKernel
+from .pool_registry import PoolRegistry
+from .pool_settings import PoolSettings
+
+if TYPE_CHECKING:
+    from ..servable import ModelSpec
+    from .managed_pool import Host
+    from .pool_client import PoolClient
+
+_CALL_S = 30.0
+"""A call that waits for no model is answered within this time, in seconds."""
+_NOTHING = ServableStateMonitor()
+
+
+class PoolManager(PoolSettings):
+    """The aspired configuration and the pools; knows nothing of HTTP.
+
+    The managed pool is started on first need and never by a read. All calls come in one loop.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config_in_force = ModelServerConfig()
+        self.limits = Limits(self.max_in_flight, self.max_in_flight_per_model)
+        self.registry = PoolRegistry(self.is_configured, self.limits)
+        self.managed = ManagedPool(
+            self._new_host, self._replay, limits=self.limits, on_phase=self._phase_changed
+        )
+        self.registry.add(self.managed.mirror)
+        self._changing = asyncio.Lock()
+        self._starting: asyncio.Task[None] | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Begin with what the traits configure, in the background; nothing where they do not."""
+        if self.model_base_path or self.model_config_file:
+            self._starting = asyncio.get_running_loop().create_task(self._start_in_background())
+
+    async def start_configured(self) -> None:
+        """Start the pool and send it what the traits configure.
+
+        Raises:
+            ServingError: why the pool cannot start, or what is wrong with the configuration.
+        """
+        if not self.model_config_file:
+            model = ModelConfig(self.model_name, self.model_base_path)
+            config = ModelServerConfig((model,))
+            config.validate()
+            self.config_in_force = config  # its name is known while the pool starts
+            await self.managed.ensure_running()
+            return
+        client = await self.managed.ensure_running()
+        parameters = {"path": self.model_config_file}
+        answer = await client.call("load_config_file", parameters, _CALL_S)
+        await self.reload_config(ModelServerConfig.from_dict(answer["config"]))
+
+    async def stop(self) -> None:
+        """End every pool in bounded time."""
+        if self._starting is not None:
+            self._starting.cancel()
+        await self.managed.stop()
+        await self.registry.close()
+
+    async def _start_in_background(self) -> None:
+        try:
+            await self.start_configured()
+        except ServingError as error:
+            self.log.error(  # noqa: TRY400 - the text is the whole reason
+                "The configured models are not served: %s", error.message
+            )
+
+    # What is served
+
+    def is_configured(self, name: str) -> bool:
+        """Whether a model stands in the configuration."""
+        return any(model.name == name for model in self.config_in_force.models)
+
+    async def load(self, model: ModelConfig) -> None:
+        """Add a model, or replace the one of that name, and wait until it is served.
+
+        Raises:
+            ServingError: why it was refused or could not be loaded; the configuration is then as
+                it was.
+        """
+        client = await self.managed.ensure_running()
+        pool = self.managed.mirror
+
+        async def problem() -> str | None:
+            described = await client.call("describe", timeout_s=_CALL_S)
+            return next(
+                (m["problem"] for m in described["models"] if m["name"] == model.name), None
+            )
+
+        with FirstOutcome(pool, model.name, problem) as outcome:
+            async with self._changing:
+                before = self._find(model.name)
+                same_path = before is not None and before.base_path == model.base_path
+                if same_path and not pool.is_live(model.name):
+                    # A failed version is tried again only after it was let go.
+                    await self._send(client, self._without(model.name))
+                await self._send(client, self._with(model))
+            if same_path and pool.is_live(model.name):
+                return  # what it changes is applied at the next poll, as in TensorFlow Serving
+            try:
+                await outcome.wait(client)
+            except (ServingError, asyncio.CancelledError):
+                await asyncio.shield(self._take_back(client, model, before))
+                raise
+
+    async def unload(self, name: str) -> None:
+        """Take a model out of the configuration.
+
+        Raises:
+            ServingError: NOT_FOUND where it is not configured.
+        """
+        async with self._changing:
+            self._get(name)
+            await self._apply(self._without(name))
+
+    async def set_labels(self, name: str, labels: Mapping[str, int]) -> None:
+        """Replace the labels of a model.
+
+        Raises:
+            ServingError: NOT_FOUND where it is not configured; the pool's refusal.
+        """
+        async with self._changing:
+            await self._apply(self._with(replace(self._get(name), labels=dict(labels))))
+
+    async def reload_config(self, config: ModelServerConfig) -> None:
+        """Replace the whole configuration; models are loaded and unloaded afterwards.
+
+        Raises:
+            ServingError: the refusal; the configuration is then as it was.
+        """
+        config.validate()
+        async with self._changing:
+            await self._apply(config)
+
+    async def poll(self) -> None:
+        """Look for new versions now; nothing without a running pool."""
+        if self.managed.mirror.client is not None:
+            await self.managed.mirror.client.call("poll", timeout_s=_CALL_S)
+
+    def labels(self, name: str) -> Mapping[str, int]:
+        """The labels of a configured model.
+
+        Raises:
+            ServingError: NOT_FOUND where it is not configured.
+        """
+        return self._get(name).labels
+
+    # What is told
+
+    async def describe_models(self) -> list[dict[str, Any]]:
+        """Every model that is configured or served, by name; starts nothing."""
+        pools = self.registry.pools
+        told: dict[tuple[str, str], Mapping[str, Any]] = {}
+        for pool, answer in zip(pools, await describe_all(pools), strict=True):
+            told |= {(pool.pool_id, model["name"]): model for model in answer.get("models", ())}
+        configured = {model.name for model in self.config_in_force.models}
+        described = []
+        for name in sorted({*self.registry.names(), *configured}):
+            pool = self.registry.pool_for(name) or self.managed.mirror
+            described.append(
+                describe_model(name, pool, told.get((pool.pool_id, name)), self._find(name))
+            )
+        return described
+
+    async def describe_pools(self) -> list[dict[str, Any]]:
+        """Every pool; the managed one is there even while it does not run."""
+        await self.registry.rescan()
+        pools = self.registry.pools
+        answers = await describe_all(pools)
+        return [
+            describe_pool(pool, told, self.managed if pool is self.managed.mirror else None)
+            for pool, told in zip(pools, answers, strict=True)
+        ]
+
+    # What doors ask
+
+    async def client_for(self, name: str) -> PoolClient | None:
+        """The way to a model; the managed pool's for a name that nobody knows, None without one.
+
+        Raises:
+            ServingError: UNAVAILABLE, saying what is happening, while the model's pool is down.
+        """
+        pool = await self.registry.find(name)
+        if pool is not None and pool is not self.managed.mirror:
+            return pool.client_for(name)
+        if self.managed.phase is Phase.RUNNING:
+            return self.managed.mirror.client_for(name)
+        if pool is not None or self._may_come(name):
+            raise self._down()
+        return None
+
+    async def status(self, spec: ModelSpec) -> list[ServableState]:
+        """What a status request shows; never starts anything.
+
+        Raises:
+            ServingError: NOT_FOUND for a model or version never seen; UNAVAILABLE for one that may
+                come once the pool has started.
+        """
+        pool = await self.registry.find(spec.name)
+        if pool is not None:
+            return pool.monitor.status(spec)
+        if self.managed.phase is not Phase.RUNNING and self._may_come(spec.name):
+            raise self._down()
+        return _NOTHING.status(spec)
+
+    def _may_come(self, name: str) -> bool:
+        starting = self._starting is not None and not self._starting.done()
+        return self.is_configured(name) or (starting and bool(self.model_config_file))
+
+    def _down(self) -> ServingError:
+        return ServingError(Code.UNAVAILABLE, self.managed.explanation)
+
+    # Changes, under the lock
+
+    async def _apply(self, config: ModelServerConfig) -> None:
+        client = self.managed.mirror.client
+        if client is None and config.models:
+            client = await self.managed.ensure_running()
+        if client is None:
+            self.config_in_force = config
+        else:
+            await self._send(client, config)
+
+    async def _send(self, client: PoolClient, config: ModelServerConfig) -> None:
+        config.validate()
+        before, self.config_in_force = self.config_in_force, config
+        try:
+            await self._reload(client, config)
+        except BaseException:
+            self.config_in_force = before
+            raise
+
+    async def _take_back(
+        self, client: PoolClient, model: ModelConfig, before: ModelConfig | None
+    ) -> None:
+        async with self._changing:
+            if self._find(model.name) != model:
+                return  # changed again since
+            self.config_in_force = (
+                self._without(model.name) if before is None else self._with(before)
+            )
+            try:
+                await self._reload(client, self.config_in_force)
+            except ServingError as error:
+                self.log.warning("A failed load could not be taken back: %s", error.message)
+
+    async def _reload(self, client: PoolClient, config: ModelServerConfig) -> None:
+        parameters = {"config": config.to_dict(), "wait": False}
+        await client.call("reload_config", parameters, _CALL_S)
+
+    async def _replay(self, client: PoolClient) -> None:
+        if not self.config_in_force.models:
+            return
+        parameters = {"config": self.config_in_force.to_dict(), "wait": False, "replay": True}
+        try:
+            await client.call("reload_config", parameters, _CALL_S)
+        except ServingError as error:
+            if error.code is Code.UNAVAILABLE:
+                raise
+            self.log.warning("The new pool refuses the configuration: %s", error.message)
+
+    def _find(self, name: str) -> ModelConfig | None:
+        return next((m for m in self.config_in_force.models if m.name == name), None)
+
+    def _get(self, name: str) -> ModelConfig:
+        model = self._find(name)
+        if model is None:
+            raise ServingError(Code.NOT_FOUND, f"Model {name} is not configured")
+        return model
+
+    def _with(self, model: ModelConfig) -> ModelServerConfig:
+        models = [model if m.name == model.name else m for m in self.config_in_force.models]
+        return ModelServerConfig(tuple(models if model in models else [*models, model]))
+
+    def _without(self, name: str) -> ModelServerConfig:
+        return ModelServerConfig(tuple(m for m in self.config_in_force.models if m.name != name))
+
+    # The managed pool's process
+
+    def _new_host(self, pool_id: str) -> Host:
+        return PoolKernel(pool_id, self.kernel_options(), self.kernel_spec_manager)
+
+    def _phase_changed(self, phase: Phase) -> None:
+        self.log.debug("The managed pool is %s", phase)

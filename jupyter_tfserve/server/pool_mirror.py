@@ -1,0 +1,138 @@
+"""What the server knows of one pool: its client, and the states of its servables."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Code, ServingError
+from ..state import EventBus, ManagerState, ServableState, ServableStateMonitor
+from .pool_client import PoolClient
+
+if TYPE_CHECKING:
+    from ..announcement import PoolInfo
+    from .admission import Limits
+
+_CALL_TIMEOUT_S = 10.0
+
+
+class PoolMirror:
+    """One pool as the server sees it, over all its restarts.
+
+    Fed by the pool's events. When the pool is lost its models stay in the mirror, in START, until
+    the next process tells of them; until then :meth:`client_for` explains.
+
+    Attributes:
+        pool_id: The same over restarts.
+        kind: ``managed`` or ``notebook``.
+        monitor: The last known states.
+        bus: Tells every state after the monitor has taken it in.
+    """
+
+    def __init__(self, pool_id: str, kind: str, limits: Limits | None = None) -> None:
+        self.pool_id = pool_id
+        self.kind = kind
+        self.info: PoolInfo | None = None
+        self.monitor = ServableStateMonitor()
+        self.bus = EventBus()
+        self._limits = limits
+        self._client: PoolClient | None = None
+        self._stale: set[str] = set()
+        self._recovering: set[str] = set()
+
+    @property
+    def client(self) -> PoolClient | None:
+        """The connection, while there is one."""
+        client = self._client
+        return client if client is not None and not client.closed.done() else None
+
+    async def attach(self, info: PoolInfo) -> PoolClient:
+        """Connect to the pool's process, and mirror it from now on.
+
+        Raises:
+            ServingError: UNAVAILABLE where it does not answer.
+        """
+        early: list[dict[str, Any]] = []  # told between the snapshot and its reading
+        client = PoolClient(info, early.append, self._limits)
+        await client.connect()
+        try:
+            snapshot = await client.call("subscribe", timeout_s=_CALL_TIMEOUT_S)
+        except BaseException:
+            client.close()
+            raise
+        self.info, self._client = info, client
+        client.closed.add_done_callback(lambda _: self._lost(client))
+        for state in snapshot["states"]:
+            self._update(ServableState.from_dict(state))
+        for event in early:
+            self._event(event)
+        client.on_event = self._event
+        return client
+
+    def detach(self) -> None:
+        """Let go of the pool's process."""
+        if self._client is not None:
+            self._client.close()
+
+    def client_for(self, name: str) -> PoolClient:
+        """The way to a model of this pool.
+
+        Raises:
+            ServingError: UNAVAILABLE where the pool is gone, or has not yet loaded the model again.
+        """
+        client = self.client
+        if client is None:
+            raise ServingError(Code.UNAVAILABLE, "The model pool is gone")
+        if name in self._recovering:
+            text = f"The model pool has been restarted and is loading model {name} again"
+            raise ServingError(Code.UNAVAILABLE, text)
+        return client
+
+    def is_live(self, name: str) -> bool:
+        """Whether the pool has a version of the model that has not ended."""
+        return any(s.state is not ManagerState.END for s in self.monitor.versions(name))
+
+    def forget(self) -> None:
+        """The pool will not come back: drop its states, and tell nobody."""
+        self.monitor.clear()
+        self._stale.clear()
+        self._recovering.clear()
+
+    def _event(self, event: dict[str, Any]) -> None:
+        if event.get("event") == "state":
+            self._update(ServableState.from_dict(event["state"]))
+
+    def _update(self, state: ServableState) -> None:
+        name = state.id.name
+        if name in self._stale:
+            self._stale.discard(name)
+            self._replace([s for s in self.monitor.states() if s.id.name != name])
+        if state.state in (ManagerState.AVAILABLE, ManagerState.END):
+            self._recovering.discard(name)
+        self.monitor.update(state)
+        self.bus.publish(state)
+
+    def _lost(self, client: PoolClient) -> None:
+        if client is not self._client:
+            return
+        self._client = None
+        states = self.monitor.states()
+        self._stale = {state.id.name for state in states}
+        self._recovering |= {s.id.name for s in states if s.state is ManagerState.AVAILABLE}
+        now = time.time()
+        self._replace(
+            [
+                s
+                if s.state is ManagerState.END
+                else replace(s, state=ManagerState.START, since=now)
+                for s in states
+            ]
+        )
+        for state in self.monitor.states():
+            self.bus.publish(state)
+
+    def _replace(self, states: list[ServableState]) -> None:
+        self.monitor.clear()
+        for state in states:
+            self.monitor.update(state)

@@ -1,0 +1,126 @@
+"""Which pools there are, and which of them a name belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..announcement import PoolInfo, find_pools
+from ..errors import ServingError
+from .pool_mirror import PoolMirror
+
+if TYPE_CHECKING:
+    from .admission import Limits
+
+log = logging.getLogger(__name__)
+
+_RESCAN_S = 1.0
+"""Announcements are looked through no more often than this, whatever is asked for, in seconds."""
+
+
+class PoolRegistry:
+    """The pools of this server, managed and notebook ones, by the names that they serve.
+
+    A name belongs to one pool. A configured name is the managed pool's; else the pool that has a
+    live version of it keeps it from one that came later.
+
+    ``is_configured`` tells whether a name stands in the server's configuration.
+    """
+
+    def __init__(self, is_configured: Callable[[str], bool], limits: Limits | None = None) -> None:
+        self._is_configured = is_configured
+        self._limits = limits
+        self._pools: dict[str, PoolMirror] = {}
+        self._owners: dict[str, PoolMirror] = {}
+        self._unsubscribe: dict[str, Callable[[], None]] = {}
+        self._scan: asyncio.Task[None] | None = None
+        self._next_scan = 0.0
+
+    @property
+    def pools(self) -> list[PoolMirror]:
+        """All pools, in the order in which they came."""
+        return list(self._pools.values())
+
+    def add(self, pool: PoolMirror) -> None:
+        """Take a pool in."""
+        self._pools[pool.pool_id] = pool
+        self._unsubscribe[pool.pool_id] = pool.bus.subscribe(lambda s: self._elect(s.id.name))
+        for name in pool.monitor.names():
+            self._elect(name)
+
+    def remove(self, pool: PoolMirror) -> None:
+        """The pool is gone for good; its names are free."""
+        if self._pools.pop(pool.pool_id, None) is not None:
+            self._unsubscribe.pop(pool.pool_id)()
+            names = pool.monitor.names()
+            pool.forget()
+            for name in names:
+                self._elect(name)
+
+    def names(self) -> list[str]:
+        """The names of all models, sorted."""
+        return sorted(self._owners)
+
+    def pool_for(self, name: str) -> PoolMirror | None:
+        """The pool that a name belongs to, as far as is known; the hot path."""
+        return self._owners.get(name)
+
+    async def find(self, name: str) -> PoolMirror | None:
+        """The same, after a look for new announcements where the name is unknown."""
+        owner = self._owners.get(name)
+        if owner is None:
+            await self.rescan()
+            owner = self._owners.get(name)
+        return owner
+
+    async def rescan(self) -> None:
+        """Adopt the notebook pools of this server that have been announced since the last look."""
+        loop = asyncio.get_running_loop()
+        if self._scan is None and loop.time() >= self._next_scan:
+            self._next_scan = loop.time() + _RESCAN_S
+            self._scan = loop.create_task(self._adopt_announced())
+            self._scan.add_done_callback(self._scanned)
+        if self._scan is not None:
+            await asyncio.shield(self._scan)
+
+    async def close(self) -> None:
+        """Let go of every pool."""
+        if self._scan is not None:
+            self._scan.cancel()
+        for pool in self.pools:
+            self.remove(pool)
+            pool.detach()
+
+    def _scanned(self, _task: asyncio.Task[None]) -> None:
+        self._scan = None
+
+    async def _adopt_announced(self) -> None:
+        found = await asyncio.to_thread(find_pools, os.getpid())
+        for info in found:
+            if info.kind == "notebook" and info.pool_id not in self._pools:
+                await self._adopt(info)
+
+    async def _adopt(self, info: PoolInfo) -> None:
+        pool = PoolMirror(info.pool_id, info.kind, self._limits)
+        try:
+            client = await pool.attach(info)
+        except ServingError as error:
+            log.warning("An announced pool is left aside: %s", error.message)
+            return
+        self.add(pool)
+        client.closed.add_done_callback(lambda _: self.remove(pool))
+
+    def _elect(self, name: str) -> None:
+        candidates = [pool for pool in self._pools.values() if pool.monitor.versions(name)]
+        if not candidates:
+            self._owners.pop(name, None)
+            return
+        configured, owner = self._is_configured(name), self._owners.get(name)
+
+        def rank(pool: PoolMirror) -> tuple[bool, bool, bool]:
+            return configured and pool.kind == "managed", pool.is_live(name), pool is owner
+
+        self._owners[name] = max(candidates, key=rank)
