@@ -1,8 +1,8 @@
 """Where a call runs: in the loop's own thread when it was measured short, else in a worker.
 
 Handing a call to another thread costs more than a small model takes; running a long one in the
-loop would delay everybody. So every kind of call is timed, and only kinds whose slowest recent call
-was short run in the loop. Nothing is known about a new kind: it starts in a worker.
+loop would delay everybody. So every kind of call is timed (see :mod:`.pace`). Nothing is known
+about a new kind: it starts in a worker.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Code, ServingError, error_json
 from ..wire import Response
+from .pace import Pace
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SHORT_S = 0.001
-"""A call that took less than this, in seconds, may hold the loop."""
-_DECAY = 0.98
-"""How fast a slow call is forgotten, for each call after it."""
 _MAX_KINDS = 10_000
 """Kinds come from request lines, so their number is bounded."""
 
@@ -58,7 +55,7 @@ class Scheduler:
         self._max_in_flight_per_model = max_in_flight_per_model
         self._in_flight: Counter[str] = Counter()
         self._total = 0
-        self._slowest: dict[Hashable, float] = {}
+        self._paces: dict[Hashable, Pace] = {}
         # As many as TensorFlow Serving's REST workers.
         self._workers = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
 
@@ -83,13 +80,16 @@ class Scheduler:
             A function that gives the call up: ``respond`` is then not called any more. None where
             it is answered already.
         """
-        if self._slowest.get(kind, _SHORT_S) < _SHORT_S:
-            respond(self._timed(kind, work))
+        pace = self._paces.get(kind)
+        if pace is None:
+            pace = self._new_pace(kind)
+        elif pace.is_short:
+            respond(_run(work, pace.ran_in_loop))
             return None
         if refusal := self._refusal(model):
             respond(error_response(refusal))
             return None
-        return self._hand_over(kind, model, work, respond, timeout_s)
+        return self._hand_over(pace, model, work, respond, timeout_s)
 
     def _refusal(self, model: str) -> ServingError | None:
         if self._total >= self._max_in_flight:
@@ -102,26 +102,15 @@ class Scheduler:
             Code.RESOURCE_EXHAUSTED, f"{limit} requests are in flight, the limit of the {what}"
         )
 
-    def _timed(self, kind: Hashable, work: Callable[[], Response]) -> Response:
-        start = time.perf_counter()
-        try:
-            response = work()
-        except ServingError as error:
-            response = error_response(error)
-        except Exception as error:
-            log.exception("A call failed in an unforeseen way")
-            response = error_response(
-                ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}")
-            )
-        took = time.perf_counter() - start
-        if kind not in self._slowest and len(self._slowest) >= _MAX_KINDS:
-            self._slowest.clear()
-        self._slowest[kind] = max(took, self._slowest.get(kind, 0.0) * _DECAY)
-        return response
+    def _new_pace(self, kind: Hashable) -> Pace:
+        if len(self._paces) >= _MAX_KINDS:
+            self._paces.clear()
+        pace = self._paces[kind] = Pace()
+        return pace
 
     def _hand_over(
         self,
-        kind: Hashable,
+        pace: Pace,
         model: str,
         work: Callable[[], Response],
         respond: Callable[[Response], None],
@@ -162,10 +151,24 @@ class Scheduler:
 
         limits = [limit for limit in (self._timeout_s, timeout_s) if limit > 0]
         timer = self._loop.call_later(min(limits), expire) if limits else None
-        future = self._workers.submit(self._timed, kind, work)
+        future = self._workers.submit(_run, work, pace.ran_in_worker)
         future.add_done_callback(lambda done: self._loop.call_soon_threadsafe(finished, done))
         return give_up
 
     def close(self) -> None:
         """Start nothing more; calls that run are left to end by themselves."""
         self._workers.shutdown(wait=False, cancel_futures=True)
+
+
+def _run(work: Callable[[], Response], note: Callable[[float, float], None]) -> Response:
+    """Run one call and note its time by the clock and by the thread's own computing."""
+    wall, computing = time.perf_counter(), time.thread_time()
+    try:
+        return work()
+    except ServingError as error:
+        return error_response(error)
+    except Exception as error:
+        log.exception("A call failed in an unforeseen way")
+        return error_response(ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
+    finally:
+        note(time.perf_counter() - wall, time.thread_time() - computing)

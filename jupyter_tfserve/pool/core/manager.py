@@ -137,6 +137,7 @@ class AspiredVersionsManager(Generic[T]):
         """The one thing to do next, its bookkeeping done; the rest waits for the next round."""
         lapsed = self._roster.take_lapsed()
         if lapsed is not None:
+            self._changed.notify_all()  # close() waits for the last one to go
             return partial(self._lapse, lapsed)
         added = self._roster.add_aspired()
         if added is not None:
@@ -172,7 +173,7 @@ class AspiredVersionsManager(Generic[T]):
     # In a version's own thread --------------------------------------------------------------------
 
     def _in_thread(self, work: Callable[[Harness[T]], None], harness: Harness[T]) -> None:
-        name = f"tfserve{work.__name__}-{harness.id.name}-{harness.id.version}"
+        name = f"tfserve-{harness.phase.name.lower()}-{harness.id.name}-{harness.id.version}"
         threading.Thread(target=work, args=(harness,), name=name, daemon=True).start()
 
     def _load(self, harness: Harness[T]) -> None:
