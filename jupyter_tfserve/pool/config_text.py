@@ -36,7 +36,8 @@ def load_config_file(path: str) -> ModelServerConfig:
     except OSError as error:
         raise ServingError(Code.NOT_FOUND, f"{path}; {error.strerror}") from error
     try:
-        message = text_format.Parse(content, model_server_config_pb2.ModelServerConfig())
+        text = content.decode()
+        message = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise invalid_argument(f"Invalid protobuf file: '{path}': {error}") from error
     case = message.WhichOneof("config")
