@@ -93,6 +93,9 @@ def scalar_out(base: Path) -> None:
         signatures["scalar_and_vec"] = predict({"x": x}, {"s": total, "x2": x * 2.0})
         one = placeholder("one", tf.float32, [])
         signatures["scalar_in"] = predict({"x": one}, {"y": one + 1.0})
+        strings = placeholder("strings", tf.string, [None])
+        joined = tf.strings.reduce_join(strings)
+        signatures["scalar_str"] = predict({"x": strings}, {"s_bytes": joined})
 
 
 def mixed_batch(base: Path) -> None:

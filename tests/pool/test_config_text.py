@@ -84,7 +84,7 @@ def test_a_file_that_sets_nothing_is_no_empty_list(load, text):
         ('model_config_list {\n config { name: "m" base_path: 3 } }', "2:", "base_path: 3"),
         (one("model_type: CAFFE"), "1:", "model_type"),
         (one('version_labels { key: "a" value: "b" }'), "1:", "version_labels"),
-        ("model_config_list {\n config {", "1:", "Expected"),
+        ("model_config_list {\n config {", "2:9", 'Expected "}"'),
         ("\n\nmodels {}", "3:", '"models"'),
         (b'model_config_list { config { name: "\xff" } }', "position", "0xff"),
     ],

@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
-from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 
 from ...errors import Code, ServingError
 from ...servable import SignatureInfo, TensorInfo
 from .base import Footprint, Servable
 from .proto_text import debug_text, to_json
-from .session_call import SINGLE_THREADED_EXECUTOR, SessionCall, serving_error, session_config
+from .session_call import (
+    SINGLE_THREADED_EXECUTOR,
+    SessionCall,
+    dtype_name,
+    serving_error,
+    session_config,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,8 +134,7 @@ def _tensor_info(info: meta_graph_pb2.TensorInfo) -> TensorInfo:
     dims = None if shape.unknown_rank else tuple(dim.size for dim in shape.dim)
     if not info.HasField("tensor_shape"):
         dims = None
-    name: str = types_pb2.DataType.Name(info.dtype).removeprefix("DT_").lower()
-    return TensorInfo(name, dims, info.name)
+    return TensorInfo(dtype_name(info.dtype), dims, info.name)
 
 
 def _code_of(error: Exception) -> Code:

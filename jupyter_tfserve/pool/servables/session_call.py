@@ -7,11 +7,11 @@ tens of microseconds more for each call. The TensorFlow version is bounded for i
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import config_pb2
 
 from ...errors import Code, ServingError
@@ -35,21 +35,15 @@ def session_config(executor: str = "") -> config_pb2.ConfigProto:
     return config
 
 
-_WRONG_DTYPE = re.compile(
-    r"Type mismatch: actual (\w+) vs\. expect (\w+)\s+\[\[\{\{node _arg_.*_(\d+)\}\}\]\]"
-)
-
-
 def serving_error(error: tf.errors.OpError) -> ServingError:
-    """A runtime error as the caller is to see it: TensorFlow's code and text.
+    """A runtime error as the caller is to see it: TensorFlow's code and text."""
+    return ServingError(Code(error.error_code), error.message)
 
-    A callable finds a wrong dtype at another place than the session run that TensorFlow Serving
-    uses, and words it differently; the text is the latter's.
-    """
-    text = error.message
-    if match := _WRONG_DTYPE.fullmatch(text):
-        text = f"Expects arg[{match[3]}] to be {match[2]} but {match[1]} is provided"
-    return ServingError(Code(error.error_code), text)
+
+def dtype_name(number: int) -> str:
+    """What error texts call a ``DataType``, such as ``float`` for ``DT_FLOAT``."""
+    name: str = types_pb2.DataType.Name(number)
+    return name.removeprefix("DT_").lower()
 
 
 class SessionCall:
@@ -70,6 +64,7 @@ class SessionCall:
         distinct = list(dict.fromkeys(fetches))
         options = config_pb2.CallableOptions(feed=feeds, fetch=distinct)
         options.run_options.inter_op_thread_pool = _CALLER_THREAD
+        self._dtypes = [session.graph.get_tensor_by_name(feed).dtype for feed in feeds]
         # Aliases may share a tensor, which a callable fetches once.
         self._order = None if distinct == list(fetches) else [distinct.index(f) for f in fetches]
         try:
@@ -86,12 +81,22 @@ class SessionCall:
         try:
             fetched = self._callable(*arrays)
         except tf.errors.OpError as error:
-            raise serving_error(error) from error
+            raise self._wrong_dtype(arrays) or serving_error(error) from error
         # The runtime gives a scalar as itself, not as an array; a string even as plain bytes.
         outputs = [value if type(value) is np.ndarray else _scalar(value) for value in fetched]
         if self._order is None:
             return outputs
         return [outputs[index] for index in self._order]
+
+    def _wrong_dtype(self, arrays: Sequence[np.ndarray]) -> ServingError | None:
+        """The words of TensorFlow Serving's session run; each executor here has others."""
+        for index, (dtype, array) in enumerate(zip(self._dtypes, arrays, strict=True)):
+            given = tf.as_dtype(array.dtype)
+            if given != dtype.base_dtype:
+                expected, actual = map(dtype_name, (dtype.as_datatype_enum, given.as_datatype_enum))
+                text = f"Expects arg[{index}] to be {expected} but {actual} is provided"
+                return ServingError(Code.INVALID_ARGUMENT, text)
+        return None
 
 
 def _scalar(value: Any) -> np.ndarray:
