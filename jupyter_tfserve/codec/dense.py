@@ -14,23 +14,11 @@ import numpy as np
 
 from ..errors import Code, ServingError, invalid_argument
 from . import b64
-from .dtypes import DType, Json
+from .dtypes import INT32, DType, Json
 from .json_debug import shown
 from .rapidjson import Object, Value
 
 _FLOAT32_MAX = 3.4028234663852886e38
-_ELEMENTS: dict[Json, frozenset[type]] = {
-    Json.NUMBER: frozenset((int, float)),
-    Json.INT32: frozenset((int,)),
-    Json.INT64: frozenset((int,)),
-    Json.UINT32: frozenset((int,)),
-    Json.UINT64: frozenset((int,)),
-    Json.BOOL: frozenset((bool,)),
-    Json.STRING: frozenset((bytes,)),
-    Json.NOTHING: frozenset(),
-}
-
-
 def type_name(value: Value) -> str:
     """RapidJSON's name of a value's type, as error texts give it."""
     if isinstance(value, bool):
@@ -86,7 +74,7 @@ def fill(value: Value, dtype: DType, out: list[Any]) -> tuple[int, ...]:
                     f"Encountered list at unexpected size: {len(node)} at level: {level} "
                     f"expected size: {shape[level]}"
                 )
-            if level + 1 == rank and _all_taken(node, dtype):
+            if level + 1 == rank and all_taken(node, dtype):
                 out.extend(node)
                 continue
             pending.append(iter(node))
@@ -106,17 +94,14 @@ def _shape_of(value: Value) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _all_taken(leaves: list[Value], dtype: DType) -> bool:
-    """Whether all elements are scalars that need no conversion, so that none is looked at alone."""
-    if not set(map(type, leaves)) <= _ELEMENTS[dtype.json]:
+def all_taken(leaves: list[Any], dtype: DType) -> bool:
+    """Whether all elements are scalars that the dtype takes as they are."""
+    if not dtype.scalars.issuperset(map(type, leaves)):
         return False
-    return dtype.json.bounds is None or in_bounds(leaves, dtype.json)
-
-
-def in_bounds(leaves: Sequence[Any], json: Json) -> bool:
-    """Whether integers are within the range that a dtype takes from JSON."""
-    low, high = json.bounds or (0, 0)
-    return not leaves or (low <= min(leaves) and max(leaves) <= high)
+    if dtype.bounds is None or not leaves:
+        return True
+    low, high = dtype.bounds
+    return bool(low <= min(leaves) and max(leaves) <= high)
 
 
 def _element(value: Value, dtype: DType) -> Any:
@@ -129,9 +114,9 @@ def _element(value: Value, dtype: DType) -> Any:
         raise ServingError(
             Code.UNIMPLEMENTED, f"Conversion of JSON Value: {shown(value)} to type: {dtype.name}"
         )
-    if type(value) not in _ELEMENTS[dtype.json]:
-        raise _wrong_type(value, dtype)
-    if dtype.json.bounds is not None and not in_bounds((value,), dtype.json):
+    if dtype.json is Json.STRING and isinstance(value, bytes):
+        return value
+    if not all_taken([value], dtype):
         raise _wrong_type(value, dtype)
     return value
 
@@ -169,25 +154,21 @@ def pack(elements: list[Any], shape: Sequence[int], dtype: DType) -> np.ndarray[
     Raises:
         ValueError: the rank is more than NumPy can hold.
     """
-    size = math.prod(shape)
-    if len(elements) != size:
-        elements = elements[:size]
-    return _flat(elements, dtype).reshape(shape)
+    if len(shape) == 1 and len(elements) == shape[0]:
+        return _flat(elements, dtype)
+    return _flat(elements[: math.prod(shape)], dtype).reshape(shape)
 
 
 def _flat(elements: list[Any], dtype: DType) -> np.ndarray[Any, Any]:
-    if dtype.json is Json.INT32 and dtype.numpy.itemsize < 4:
-        return np.array(elements, np.int32).astype(dtype.numpy)
     if dtype.name == "float":
-        # Integers pass through double too, so both roundings are TensorFlow Serving's.
-        if elements and not (
-            -_FLOAT32_MAX <= min(elements) and max(elements) <= _FLOAT32_MAX
-        ):
-            with np.errstate(over="ignore"):
-                return np.array(elements, np.float64).astype(np.float32)
-        return np.array(elements, np.float32)
+        if not elements or (min(elements) >= -_FLOAT32_MAX and max(elements) <= _FLOAT32_MAX):
+            return np.array(elements, np.float32)
+        with np.errstate(over="ignore"):
+            return np.array(elements, np.float32)
     if dtype.json is Json.STRING:
         array = np.empty(len(elements), np.object_)
         array[:] = elements
         return array
+    if dtype.bounds == INT32:
+        return np.array(elements, np.int32).astype(dtype.numpy)
     return np.array(elements, dtype.numpy)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ServingError, invalid_argument
 from ..servable import TensorInfo
-from .dense import b64_text, fill, pack
+from .dense import all_taken, b64_text, fill, pack
 from .dtypes import DType, dtype_of
 from .json_debug import shown, text_of
 from .rapidjson import MISSING, Object, Value
@@ -106,6 +106,8 @@ def _from_rows(rows: list[Value], dtypes: Mapping[str, DType]) -> Tensors:
     # With several inputs only a b64 object gets here. TensorFlow Serving feeds an arbitrary input
     # then, which is refused as too few when the model is called.
     name, dtype = next(iter(dtypes.items()))
+    if all_taken(rows, dtype):
+        return {name: _pack(name, rows, (len(rows),), dtype)}
     column = _Column(dtype)
     for index, row in enumerate(rows):
         if _is_named(row):

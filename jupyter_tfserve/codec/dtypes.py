@@ -8,7 +8,6 @@ always ``DT_`` and the name in upper case. What JSON accepts is the ``switch`` o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from typing import Any
@@ -20,38 +19,41 @@ class Json(Enum):
     """The kinds of JSON element that a dtype takes."""
 
     NUMBER = auto()
-    INT32 = auto()
-    INT64 = auto()
-    UINT32 = auto()
-    UINT64 = auto()
+    INTEGER = auto()
     BOOL = auto()
     STRING = auto()
     NOTHING = auto()
 
-    @property
-    def bounds(self) -> tuple[int, int] | None:
-        """The least and the greatest integer taken, for the integer kinds."""
-        return _BOUNDS.get(self)
 
-
-_BOUNDS = {
-    Json.INT32: (-(2**31), 2**31 - 1),
-    Json.INT64: (-(2**63), 2**63 - 1),
-    Json.UINT32: (0, 2**32 - 1),
-    Json.UINT64: (0, 2**64 - 1),
+_SCALARS = {
+    Json.NUMBER: frozenset((int, float)),
+    Json.INTEGER: frozenset((int,)),
+    Json.BOOL: frozenset((bool,)),
 }
 
 
-@dataclass(frozen=True, slots=True)
 class DType:
     """One dtype: TensorFlow's name, NumPy's dtype of its arrays, and the JSON it takes.
 
-    Strings are object arrays of ``bytes``. int16, int8 and uint8 take what int32 takes, and wrap.
+    Strings are object arrays of ``bytes``. ``scalars`` are the Python types of the elements that
+    are taken as they are, ``bounds`` the least and the greatest integer taken: int32's for int16,
+    int8 and uint8, which wrap.
     """
 
-    name: str
-    numpy: np.dtype[Any]
-    json: Json
+    __slots__ = ("bounds", "json", "name", "numpy", "scalars")
+
+    def __init__(
+        self,
+        name: str,
+        numpy: np.dtype[Any],
+        json: Json = Json.NOTHING,
+        bounds: tuple[int, int] | None = None,
+    ) -> None:
+        self.name = name
+        self.numpy = numpy
+        self.json = json
+        self.bounds = bounds
+        self.scalars: frozenset[type] = _SCALARS.get(json, frozenset())
 
     @property
     def enum_name(self) -> str:
@@ -59,18 +61,19 @@ class DType:
         return f"DT_{self.name.upper()}"
 
 
-_TAKEN = {
-    "float": (np.float32, Json.NUMBER),
-    "double": (np.float64, Json.NUMBER),
-    "int32": (np.int32, Json.INT32),
-    "int16": (np.int16, Json.INT32),
-    "int8": (np.int8, Json.INT32),
-    "uint8": (np.uint8, Json.INT32),
-    "int64": (np.int64, Json.INT64),
-    "uint32": (np.uint32, Json.UINT32),
-    "uint64": (np.uint64, Json.UINT64),
-    "bool": (np.bool_, Json.BOOL),
-    "string": (np.object_, Json.STRING),
+INT32 = (-(2**31), 2**31 - 1)
+_TAKEN: dict[str, tuple[type, Json, tuple[int, int] | None]] = {
+    "float": (np.float32, Json.NUMBER, None),
+    "double": (np.float64, Json.NUMBER, None),
+    "int32": (np.int32, Json.INTEGER, INT32),
+    "int16": (np.int16, Json.INTEGER, INT32),
+    "int8": (np.int8, Json.INTEGER, INT32),
+    "uint8": (np.uint8, Json.INTEGER, INT32),
+    "int64": (np.int64, Json.INTEGER, (-(2**63), 2**63 - 1)),
+    "uint32": (np.uint32, Json.INTEGER, (0, 2**32 - 1)),
+    "uint64": (np.uint64, Json.INTEGER, (0, 2**64 - 1)),
+    "bool": (np.bool_, Json.BOOL, None),
+    "string": (np.object_, Json.STRING, None),
 }
 # Only empty arrays of these come from JSON; quantised ones are their plain integers to NumPy.
 _NOT_TAKEN = {
@@ -90,11 +93,11 @@ _NOT_TAKEN = {
 def dtype_of(name: str) -> DType:
     """The dtype of that TensorFlow name; a name unknown here takes nothing in JSON."""
     if name in _TAKEN:
-        numpy, json = _TAKEN[name]
-        return DType(name, np.dtype(numpy), json)
+        numpy, json, bounds = _TAKEN[name]
+        return DType(name, np.dtype(numpy), json, bounds)
     if name in _NOT_TAKEN:
-        return DType(name, np.dtype(_NOT_TAKEN[name]), Json.NOTHING)
-    return DType(name, _extension(name), Json.NOTHING)
+        return DType(name, np.dtype(_NOT_TAKEN[name]))
+    return DType(name, _extension(name))
 
 
 def _extension(name: str) -> np.dtype[Any]:

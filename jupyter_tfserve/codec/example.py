@@ -8,6 +8,7 @@ fields, packed floats and packed varints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -126,7 +127,11 @@ def _int64_list(elements: list[int]) -> bytes:
     return _field(1, b"".join(_varint(int(element) & (2**64 - 1)) for element in elements))
 
 
-_LISTS = {_Kind.BYTES: _bytes_list, _Kind.FLOAT: _float_list, _Kind.INT64: _int64_list}
+_LISTS: dict[_Kind, Callable[[list[Any]], bytes]] = {
+    _Kind.BYTES: _bytes_list,
+    _Kind.FLOAT: _float_list,
+    _Kind.INT64: _int64_list,
+}
 
 
 def _field(number: int, payload: bytes) -> bytes:

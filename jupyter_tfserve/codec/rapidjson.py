@@ -282,14 +282,14 @@ class _Reader:
 
 def _numbers(text: bytes) -> list[Value]:
     """The numbers of an array of nothing else; ``text`` is proved well formed and in range."""
-    if not _NOT_INTEGER.search(text):
-        return list(map(int, text[1:-1].split(b",")))
-    if b"-N" in text:
-        text = text.replace(b"-NaN", b"NaN")  # the sign of a NaN is dropped
     parts = text[1:-1].split(b",")
-    if text.count(b".") == len(parts):
-        return list(map(float, parts))
-    return [float(part) if _NOT_INTEGER.search(part) else int(part) for part in parts]
+    if not _NOT_INTEGER.search(text):
+        return list(map(int, parts))
+    if b"-N" in text:
+        parts = text[1:-1].replace(b"-NaN", b"NaN").split(b",")  # the sign of a NaN is dropped
+    return [
+        float(part) if b"." in part or _NOT_INTEGER.search(part) else int(part) for part in parts
+    ]
 
 
 def _too_big(match: re.Match[bytes], number: float) -> bool:

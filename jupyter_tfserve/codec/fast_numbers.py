@@ -1,0 +1,262 @@
+"""The quick reader of large numeric bodies: simdjson, straight into buffers.
+
+``Array.as_buffer`` flattens any nesting, so it is used only with a proof that the array is a
+rectangle of the shape found by descending through first elements. The proofs count or compare the
+brackets in the text of the whole body, strings included, so that what they overlook makes them
+fail. They rest on simdjson having found the body well formed:
+
+- as many brackets as the arrays that were visited: then no other array exists, and an array whose
+  elements were not visited has only scalars, which are as many as its length;
+- the text from the first bracket to the last is, but for numbers and white space, the one of a
+  rectangle: then it is a single value, and the body's only array.
+
+A parser's memory holds the document, and is reused by its next parse: a parser is taken from the
+pool by one body, and goes back when nothing refers to its document any more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import simdjson
+
+from .dense import all_taken, pack
+from .document_tensors import Format, Tensors
+from .dtypes import DType, Json, dtype_of
+from .sentinels import Counts, restore, substitute
+
+if TYPE_CHECKING:
+    from ..servable import TensorInfo
+
+Body: TypeAlias = bytes | bytearray
+Array: TypeAlias = np.ndarray[Any, Any]
+
+Wide: TypeAlias = tuple[Literal["d", "i", "u"], np.dtype[Any]]
+
+_DOUBLE: Wide = ("d", np.dtype(np.float64))
+_INT64: Wide = ("i", np.dtype(np.int64))
+_UINT64: Wide = ("u", np.dtype(np.uint64))
+_NUMBER_BYTES = b"0123456789+-.eE \t\n\r"
+# Rows shorter than this are cheaper to prove by their text than one by one.
+_LONG_ROW = 16
+# A parser keeps the memory of its largest document, several times the body's: not for ever.
+_KEPT_BODY = 16 << 20
+_KEPT_PARSERS = 8
+_parsers: list[simdjson.Parser] = []
+
+
+class _UnprovedError(Exception):
+    """The quick reader cannot vouch for what it would return."""
+
+
+def read_numbers(body: Body) -> NumericBody | None:
+    """Parse a body, or None where simdjson refuses it or its top level is no object."""
+    try:
+        parser = _parsers.pop()
+    except IndexError:
+        parser = simdjson.Parser()
+    counts: Counts = ()
+    document = _parse(parser, body)
+    if document is None and (substituted := substitute(body)):
+        body, counts = substituted
+        document = _parse(parser, body)
+    if document is None:
+        _give_back(parser, len(body))
+        return None
+    name = document["signature_name"] if "signature_name" in document else ""
+    return NumericBody(body, parser, document, name, counts) if type(name) is str else None
+
+
+def _parse(parser: simdjson.Parser, body: Body) -> simdjson.Object | None:
+    try:
+        document = parser.parse(body)
+    except (ValueError, RuntimeError):  # the latter for an integer beyond 64 bits
+        return None
+    return document if isinstance(document, simdjson.Object) else None
+
+
+def _give_back(parser: simdjson.Parser, size: int) -> None:
+    if size <= _KEPT_BODY and len(_parsers) < _KEPT_PARSERS:
+        _parsers.append(parser)
+
+
+class NumericBody:
+    """A body parsed by simdjson; it holds the parser until it is converted."""
+
+    __slots__ = ("_body", "_brackets", "_counts", "_document", "_parser", "signature_name")
+
+    def __init__(
+        self,
+        body: Body,
+        parser: simdjson.Parser,
+        document: simdjson.Object,
+        signature_name: str,
+        counts: Counts = (),
+    ) -> None:
+        self.signature_name = signature_name
+        self._body = body
+        self._parser = parser
+        self._document: simdjson.Object | None = document
+        self._brackets = 0
+        self._counts = counts
+
+    def tensors(self, inputs: Mapping[str, TensorInfo]) -> tuple[Tensors, Format] | None:
+        """Convert; None where something is wrong or not proved."""
+        try:
+            return self._convert(inputs)
+        except (_UnprovedError, TypeError, ValueError, KeyError, IndexError, OverflowError):
+            # The library's errors for elements of another type, or out of range.
+            return None
+        finally:
+            self._document = None
+            _give_back(self._parser, len(self._body))
+
+    def _convert(self, inputs: Mapping[str, TensorInfo]) -> tuple[Tensors, Format]:
+        document = self._document
+        if document is None or ("instances" in document) == ("inputs" in document):
+            raise _UnprovedError
+        dtypes = {name: dtype_of(info.dtype) for name, info in inputs.items()}
+        if "instances" not in document:
+            return self._from_columns(document["inputs"], dtypes), Format.COLUMNAR
+        rows: Any = document["instances"]
+        if isinstance(rows[0], simdjson.Object):
+            return self._from_rows(rows, dtypes), Format.ROW
+        return self._from_array(rows, dtypes), Format.ROW
+
+    def _from_array(self, array: Any, dtypes: Mapping[str, DType]) -> Tensors:
+        """The single input, from what must be the only array of the body."""
+        ((name, dtype),) = dtypes.items()
+        numbers = _numbers(array, dtype)
+        if self._counts:
+            restored = restore(numbers, self._counts) if dtype.json is Json.NUMBER else None
+            if restored is None:
+                raise _UnprovedError
+            numbers = restored
+        shape = _sole_shape(array, numbers.size, self._body)
+        return {name: _narrow(numbers, dtype).reshape(shape)}
+
+    def _from_columns(self, columns: Any, dtypes: Mapping[str, DType]) -> Tensors:
+        if not isinstance(columns, simdjson.Object):
+            return self._from_array(columns, dtypes)
+        if len(dtypes) == 1:
+            return self._from_array(columns[next(iter(dtypes))], dtypes)
+        self._refuse_tokens()
+        tensors = {}
+        for name, dtype in dtypes.items():
+            shape = self._visit(columns[name])
+            tensors[name] = _narrow(_numbers(columns[name], dtype), dtype).reshape(shape)
+        self._prove_visited()
+        return tensors
+
+    def _from_rows(self, rows: Any, dtypes: Mapping[str, DType]) -> Tensors:
+        self._refuse_tokens()
+        self._brackets = 1
+        values: dict[str, list[Any]] = {name: [] for name in dtypes}
+        for row in rows:
+            # The length counts repeated names, so all names are there once, and no other.
+            if len(row) != len(dtypes):
+                raise _UnprovedError
+            for name, column in values.items():
+                column.append(row[name])
+        tensors = {name: self._stack(values[name], dtype) for name, dtype in dtypes.items()}
+        self._prove_visited()
+        return tensors
+
+    def _stack(self, values: list[Any], dtype: DType) -> Array:
+        """One input's values of all rows, all scalars or all arrays of one shape."""
+        code, wide = _buffer_of(dtype)
+        if not isinstance(values[0], simdjson.Array):
+            if not all_taken(values, dtype):
+                raise _UnprovedError
+            return pack(values, (len(values),), dtype)
+        shape = self._visit(values[0])
+        if len(shape) == 1 and set(map(type, values)) == {simdjson.Array}:
+            self._brackets += len(values) - 1
+            if set(map(len, values)) != set(shape):
+                raise _UnprovedError
+        elif any(self._visit(value) != shape for value in values[1:]):
+            raise _UnprovedError
+        joined = b"".join([value.as_buffer(of_type=code) for value in values])
+        return _narrow(np.frombuffer(joined, wide), dtype).reshape(len(values), *shape)
+
+    def _visit(self, array: Any) -> tuple[int, ...]:
+        """The shape of a rectangle of rank 1 or 2, if the brackets in the end are as counted."""
+        if not isinstance(array, simdjson.Array):
+            raise _UnprovedError
+        self._brackets += 1
+        size = len(array)
+        if size and isinstance(array[0], simdjson.Array):
+            rows: list[Any] = list(array)
+            widths = set(map(len, rows))
+            if len(widths) != 1:
+                raise _UnprovedError
+            self._brackets += size
+            return size, widths.pop()
+        return (size,)
+
+    def _refuse_tokens(self) -> None:
+        if self._counts:
+            raise _UnprovedError
+
+    def _prove_visited(self) -> None:
+        if self._body.count(b"[") != self._brackets:
+            raise _UnprovedError
+
+
+def _sole_shape(array: Any, size: int, body: Body) -> tuple[int, ...]:
+    """The shape of the only array of a body, which has ``size`` scalars at any depth."""
+    first = body.find(b"[")
+    if body.find(b"[", first + 1) < 0:
+        return (size,)
+    shape = []
+    while isinstance(array, simdjson.Array):
+        shape.append(len(array))
+        array = array[0]
+    if not size or math.prod(shape) != size:
+        raise _UnprovedError
+    # simdjson saturates a length that it has no room for; the product would not fit then.
+    text = body[first : body.rfind(b"]") + 1].translate(None, _NUMBER_BYTES)
+    if text != _template(shape):
+        raise _UnprovedError
+    return tuple(shape)
+
+
+def _template(shape: list[int]) -> bytes:
+    """The brackets and commas of a rectangle without its elements, as ``[[,],[,]]`` for (2, 2)."""
+    text = b""
+    for size in reversed(shape):
+        text = b"[" + (text + b",") * (size - 1) + text + b"]"
+    return text
+
+
+def _numbers(array: Any, dtype: DType) -> Array:
+    """All scalars of an array at any depth, as doubles or 64-bit integers."""
+    if not isinstance(array, simdjson.Array):
+        raise _UnprovedError
+    code, wide = _buffer_of(dtype)
+    return np.frombuffer(array.as_buffer(of_type=code), wide)
+
+
+def _buffer_of(dtype: DType) -> Wide:
+    """simdjson's code and NumPy's dtype of the buffer that an array of the dtype is read into."""
+    if dtype.json is Json.NUMBER:
+        return _DOUBLE
+    if dtype.bounds is None:
+        raise _UnprovedError
+    return _UINT64 if dtype.bounds[0] == 0 else _INT64
+
+
+def _narrow(wide: Array, dtype: DType) -> Array:
+    """Bring doubles and 64-bit integers to the dtype, as TensorFlow Serving does."""
+    if wide.dtype == dtype.numpy:
+        return wide
+    if dtype.json is Json.NUMBER:
+        with np.errstate(over="ignore"):
+            return wide.astype(dtype.numpy)
+    low, high = dtype.bounds or (0, 0)
+    if wide.size and not (low <= wide.min() and wide.max() <= high):
+        raise _UnprovedError
+    return wide.astype(dtype.numpy)
