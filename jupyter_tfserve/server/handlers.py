@@ -13,7 +13,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from ..errors import Code, ServingError, error_json, invalid_argument
-from ..routes import Api, Route, malformed, parse_route
+from ..routes import Api, Route, parse_route
 from ..state import status_json
 from ..wire import STREAM_THRESHOLD, Request, Response
 from .answers import StreamedResponse
@@ -75,13 +75,25 @@ class RestHandler(DoorHandler):
 
     async def prepare(self) -> None:  # type: ignore[override]
         """Jupyter's checks, and what can be said before the body has come."""
-        await super().prepare()
+        try:
+            await super().prepare()
+            await self._prepare_body()
+        except (ServingError, web.HTTPError) as error:
+            headers = self.request.headers
+            has_body = "Content-Length" in headers or "Transfer-Encoding" in headers
+            if not has_body or "Expect" in headers or self._method == "OPTIONS":
+                raise
+            # Answered now, the connection would be cut while the client still writes, and most
+            # clients would never see why. The body is taken and dropped; then the verb raises.
+            self._refuse_body(error)
+
+    async def _prepare_body(self) -> None:
         length = self.request.headers.get("Content-Length", "")
         size = int(length) if length.isdecimal() else 0
+        limit = self.manager.max_body_bytes
         connection = cast("HTTP1Connection", self.request.connection)
-        # A refused body is read to its end, or most clients would never see the answer.
-        connection.set_max_body_size(max(2 * self.manager.max_body_bytes, size))
-        if size > self.manager.max_body_bytes:
+        connection.set_max_body_size(max(2 * limit, size))
+        if size > limit:
             raise self._too_large()
         if size > STREAM_THRESHOLD and self._method == "POST":
             await self._begin_upload()
@@ -124,26 +136,26 @@ class RestHandler(DoorHandler):
     @web.authenticated
     @authorized("read")
     async def head(self) -> None:
-        """TensorFlow Serving knows no HEAD."""
-        raise malformed(self._method, self._target)
+        """No call of the API; refused as such."""
+        await self._serve()
 
     @web.authenticated
     @authorized("write")
     async def put(self) -> None:
-        """TensorFlow Serving knows no PUT."""
-        raise malformed(self._method, self._target)
+        """No call of the API; refused as such."""
+        await self._serve()
 
     @web.authenticated
     @authorized("write")
     async def patch(self) -> None:
-        """TensorFlow Serving knows no PATCH."""
-        raise malformed(self._method, self._target)
+        """No call of the API; refused as such."""
+        await self._serve()
 
     @web.authenticated
     @authorized("write")
     async def delete(self) -> None:
-        """TensorFlow Serving knows no DELETE."""
-        raise malformed(self._method, self._target)
+        """No call of the API; refused as such."""
+        await self._serve()
 
     async def _serve(self) -> None:
         answer = await self._answer()
@@ -157,7 +169,7 @@ class RestHandler(DoorHandler):
 
     async def _answer(self) -> Answer:
         if self._refusal is not None:
-            raise self._refusal
+            raise self._refusal  # before anything else, whatever the verb
         if self._upload is not None:
             return await self._upload.finish()
         route = parse_route(self._method, self._target)

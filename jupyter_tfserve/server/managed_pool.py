@@ -95,7 +95,7 @@ class ManagedPool:
             case Phase.STARTING:
                 return "The model pool is starting"
             case Phase.RESTARTING:
-                return f"The model pool ended ({self.reason}) and is being restarted"
+                return f"The model pool is being restarted: {self.reason}"
             case Phase.FAILED:
                 return f"The model pool cannot start: {self.reason}"
             case Phase.STOPPED:

@@ -1,0 +1,191 @@
+"""The management API of a real Jupyter server, over a fake pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fake_pool import Pools, until
+from jupyter_door import NO_AUTH, Reply, Server
+from tornado.routing import PathMatches, Rule, RuleRouter
+
+from jupyter_tfserve.errors import Code, ServingError
+from jupyter_tfserve.server.base_handler import DoorHandler
+
+API = "/tfserve/api"
+MODEL = {"name": "team/m", "base_path": "/models/m"}
+
+
+async def ask(server: Server, method: str, path: str, value: Any = None) -> Reply:
+    body = None if value is None else json.dumps(value).encode()
+    return await server.send(method, f"{API}/{path}", body)
+
+
+async def test_a_model_is_loaded_listed_and_unloaded(server: Server, pools: Pools) -> None:
+    loaded = await ask(server, "POST", "models", MODEL)
+    assert loaded.status == 201
+    (listed,) = (await ask(server, "GET", "models")).json["models"]
+    assert listed == loaded.json
+    assert (listed["name"], listed["base_path"]) == ("team/m", "/models/m")
+    assert listed["versions"] == [{"version": 1, "state": "AVAILABLE", "error": None}]
+    pool_id = server.manager.managed.mirror.pool_id
+    assert listed["owner"] == {"pool": pool_id, "kind": "managed", "notebook": None}
+    assert (await ask(server, "DELETE", "models/team%2Fm")).status == 200
+    assert (await ask(server, "GET", "config")).json == {"models": []}
+
+
+async def test_what_is_configured_is_listed_while_the_pool_is_down(
+    server: Server, pools: Pools
+) -> None:
+    await ask(server, "POST", "models", MODEL)
+    pools.errors = [ServingError(Code.UNAVAILABLE, "no memory")] * 6
+    await pools.hosts[0].die()
+    await until(lambda: server.manager.managed.mirror.client is None)
+    (listed,) = (await ask(server, "GET", "models")).json["models"]
+    assert [v["state"] for v in listed["versions"]] == ["START"]
+    assert listed["base_path"] == "/models/m"
+
+
+async def test_a_model_that_fails_tells_the_reason_with_a_hint_and_a_code(
+    server: Server, pools: Pools
+) -> None:
+    pools.prepare = lambda p: p.problems.update({"team/m": "/models/m: looked for 1, 2, 3 ..."})
+    reply = await ask(server, "POST", "models", MODEL)
+    assert reply.status == 404
+    assert reply.json["error"] == "/models/m: looked for 1, 2, 3 ..."
+    assert reply.json["code"] == "NOT_FOUND"
+    assert reply.json["hint"]
+
+
+async def test_a_pool_that_cannot_start_tells_what_to_install(server: Server, pools: Pools) -> None:
+    text = "Install it there: python -m pip install jupyter_tfserve"
+    pools.errors = [ServingError(Code.FAILED_PRECONDITION, text)]
+    reply = await ask(server, "POST", "models", MODEL)
+    assert (reply.status, reply.json["error"]) == (400, text)
+    (pool,) = (await ask(server, "GET", "pools")).json["pools"]
+    assert (pool["phase"], pool["reason"]) == ("failed", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("text", "no JSON object"),
+        ({"name": "m"}, "'base_path'"),
+        ({"name": "", "base_path": "/m"}, "'name'"),
+        ({"name": "m", "base_path": "m"}, "absolute path"),
+        ({**MODEL, "base-path": "/m"}, "Unknown field of a model: base-path"),
+        ({**MODEL, "labels": {"a": "1"}}, "'labels'"),
+        ({**MODEL, "policy": {"newest": {}}}, "version policy"),
+        ({**MODEL, "policy": "all"}, "'policy'"),
+        ({**MODEL, "platform": 1}, "'platform'"),
+        ({**MODEL, "platform": "torch"}, "unsupported platform torch"),
+    ],
+)
+async def test_a_request_of_another_form_is_refused_by_name(
+    server: Server, value: Any, words: str
+) -> None:
+    reply = await ask(server, "POST", "models", value)
+    assert reply.status == 400
+    assert words in reply.json["error"]
+    assert reply.json["code"] == "INVALID_ARGUMENT"
+
+
+async def test_a_body_that_is_no_json_is_refused(server: Server) -> None:
+    reply = await server.send("PUT", f"{API}/config", b"{")
+    assert reply.status == 400
+    assert "no JSON" in reply.json["error"]
+
+
+async def test_labels_are_set_and_removed_one_by_one(server: Server) -> None:
+    await ask(server, "POST", "models", MODEL)
+    path = "models/team%2Fm/labels"
+    assert (await ask(server, "PUT", f"{path}/stable", {"version": 1})).json == {
+        "labels": {"stable": 1}
+    }
+    await ask(server, "PUT", f"{path}/a%20b", {"version": 1})
+    assert dict(server.manager.labels("team/m")) == {"stable": 1, "a b": 1}
+    assert (await ask(server, "DELETE", f"{path}/stable")).json == {"labels": {"a b": 1}}
+    assert (await ask(server, "DELETE", f"{path}/stable")).status == 404
+    assert (await ask(server, "PUT", f"{path}/stable", {"version": "1"})).status == 400
+
+
+async def test_the_configuration_is_replaced_as_a_whole(server: Server, pools: Pools) -> None:
+    models = [MODEL, {"name": "n", "base_path": "/models/n", "policy": {"all": {}}}]
+    reply = await ask(server, "PUT", "config", {"models": models})
+    assert reply.status == 200
+    assert (await ask(server, "GET", "config")).json == reply.json
+    assert reply.json["models"][1]["policy"] == {"all": {}}
+    assert (await ask(server, "PUT", "config", {"models": [1]})).status == 400
+
+
+async def test_the_managed_pool_is_restarted_by_its_id(server: Server, pools: Pools) -> None:
+    await ask(server, "POST", "models", MODEL)
+    (pool,) = (await ask(server, "GET", "pools")).json["pools"]
+    assert (pool["kind"], pool["phase"]) == ("managed", "running")
+    assert (await ask(server, "POST", f"pools/{pool['id']}/restart")).status == 200
+    assert len(pools.hosts) == 2
+    assert (await ask(server, "POST", "pools/unknown/restart")).status == 404
+
+
+async def test_reads_start_nothing(server: Server, pools: Pools) -> None:
+    for path in ("models", "pools", "config"):
+        assert (await ask(server, "GET", path)).status == 200
+    assert pools.hosts == []
+
+
+def rules(router: RuleRouter) -> Iterator[Rule]:
+    for rule in router.rules:
+        if isinstance(rule.target, RuleRouter):
+            yield from rules(rule.target)
+        else:
+            yield rule
+
+
+def routes(server: Server) -> list[tuple[str, str]]:
+    """Every (method, path) that the extension adds to the server, with an example's path."""
+    found = []
+    for rule in rules(server.app.web_app.default_router):
+        handler = rule.target
+        if isinstance(handler, type) and issubclass(handler, DoorHandler):
+            assert isinstance(rule.matcher, PathMatches)
+            path = rule.matcher.regex.pattern.removeprefix("/a%40b").rstrip("$")
+            path = path.replace("([^/]+)", "x").replace("(?i:v1)/.*", "v1/models/x")
+            found += [
+                (method, path)
+                for method in handler.SUPPORTED_METHODS
+                if method != "OPTIONS" and getattr(handler, method.lower()) is not _unimplemented
+            ]
+    assert len({path for _, path in found}) == 7
+    return found
+
+
+_unimplemented = DoorHandler._unimplemented_method
+
+
+async def test_no_route_is_open(server: Server, pools: Pools) -> None:
+    for method, path in routes(server):
+        reply = await server.send(method, path, b"{}", NO_AUTH)
+        assert reply.status == 403, (method, path)
+        if method != "HEAD":
+            assert "error" in reply.json
+    assert pools.hosts == []
+
+
+async def test_each_verb_asks_for_its_own_leave(server: Server, pools: Pools) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def refuse(_handler: Any, _user: Any, action: str, resource: str) -> bool:
+        asked.append((action, resource))
+        return False
+
+    server.app.web_app.settings["authorizer"].is_authorized = refuse
+    for method, path in routes(server):
+        asked.clear()
+        assert (await server.send(method, path, b"{}")).status == 403, (method, path)
+        action = {"GET": "read", "HEAD": "read", "POST": "write"}.get(method, "write")
+        if path.startswith("/v1") and method == "POST":
+            action = "execute"
+        assert asked == [(action, "tfserve")], (method, path)
+    assert pools.hosts == []

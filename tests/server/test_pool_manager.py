@@ -1,0 +1,201 @@
+"""The aspired configuration, and what becomes of changes to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from fake_pool import FakePool, Pools, until
+
+from jupyter_tfserve.config import ModelConfig, ModelServerConfig
+from jupyter_tfserve.errors import Code, ServingError
+from jupyter_tfserve.servable import ModelSpec
+from jupyter_tfserve.server.managed_pool import Phase
+from jupyter_tfserve.server.pool_manager import PoolManager
+from jupyter_tfserve.state import ManagerState
+
+A, B = ModelConfig("a", "/models/a"), ModelConfig("b", "/models/b")
+REFUSED = ServingError(Code.FAILED_PRECONDITION, "a label points nowhere")
+
+
+@pytest.fixture
+async def manager(pools: Pools) -> AsyncIterator[PoolManager]:
+    manager = PoolManager()
+    yield manager
+    await manager.stop()
+
+
+def names(manager: PoolManager) -> list[str]:
+    return [model.name for model in manager.config_in_force.models]
+
+
+def sent(pool: FakePool) -> list[list[str]]:
+    return [[model["name"] for model in config["models"]] for config in pool.configs]
+
+
+async def test_the_first_load_starts_the_pool(manager: PoolManager, pools: Pools) -> None:
+    assert pools.hosts == []
+    await manager.load(A)
+    await manager.load(B)
+    assert names(manager) == ["a", "b"]
+    assert sent(pools.pool) == [["a"], ["a", "b"]]
+    (state,) = await manager.status(ModelSpec("a"))
+    assert state.state is ManagerState.AVAILABLE
+
+
+async def test_a_model_that_fails_is_taken_back_and_its_reason_told(
+    manager: PoolManager, pools: Pools
+) -> None:
+    pools.prepare = lambda pool: pool.failures.update(b=ServingError(Code.INTERNAL, "bad graph"))
+    await manager.load(A)
+    with pytest.raises(ServingError, match="bad graph") as raised:
+        await manager.load(B)
+    assert raised.value.code is Code.INTERNAL
+    assert names(manager) == ["a"]
+    assert sent(pools.pool)[-1] == ["a"]
+
+
+async def test_a_path_without_versions_is_told_and_taken_back(
+    manager: PoolManager, pools: Pools
+) -> None:
+    pools.prepare = lambda pool: pool.problems.update(a="looked for /models/a/N")
+    with pytest.raises(ServingError, match="looked for /models/a/N") as raised:
+        await manager.load(A)
+    assert raised.value.code is Code.NOT_FOUND
+    assert names(manager) == []
+
+
+async def test_a_failed_model_is_tried_again_when_it_is_loaded_again(
+    manager: PoolManager, pools: Pools
+) -> None:
+    pools.prepare = lambda pool: pool.failures.update(a=ServingError(Code.INTERNAL, "bad graph"))
+    manager.config_in_force = ModelServerConfig((A,))  # as at server start
+    await manager.managed.ensure_running()
+    pools.pool.failures.clear()
+    await manager.load(A)
+    (state,) = await manager.status(ModelSpec("a"))
+    assert state.state is ManagerState.AVAILABLE
+
+
+async def test_a_refused_change_leaves_the_configuration(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    pools.pool.refusal = REFUSED
+    for change in (
+        manager.load(B),
+        manager.unload("a"),
+        manager.set_labels("a", {"stable": 9}),
+        manager.reload_config(ModelServerConfig((B,))),
+    ):
+        with pytest.raises(ServingError, match="points nowhere"):
+            await change
+    assert manager.config_in_force == ModelServerConfig((A,))
+
+
+async def test_an_invalid_configuration_never_reaches_the_pool(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    with pytest.raises(ServingError, match="absolute path"):
+        await manager.load(ModelConfig("b", "relative"))
+    with pytest.raises(ServingError, match="multiple times"):
+        await manager.reload_config(ModelServerConfig((A, A)))
+    assert sent(pools.pool) == [["a"]]
+
+
+async def test_labels_are_part_of_the_configuration(manager: PoolManager, pools: Pools) -> None:
+    await manager.load(A)
+    await manager.set_labels("a", {"stable": 1})
+    assert manager.labels("a") == {"stable": 1}
+    assert pools.pool.configs[-1]["models"][0]["labels"] == {"stable": 1}
+    with pytest.raises(ServingError, match="Model b is not configured"):
+        await manager.set_labels("b", {})
+
+
+async def test_an_unloaded_model_is_gone_and_the_pool_stays(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    await manager.unload("a")
+    assert names(manager) == []
+    assert manager.managed.phase is Phase.RUNNING
+    with pytest.raises(ServingError, match="not configured"):
+        await manager.unload("a")
+
+
+async def test_an_empty_configuration_starts_nothing(manager: PoolManager, pools: Pools) -> None:
+    await manager.reload_config(ModelServerConfig())
+    await manager.poll()
+    assert await manager.client_for("a") is None
+    assert pools.hosts == []
+
+
+async def test_a_new_process_is_told_everything_again(manager: PoolManager, pools: Pools) -> None:
+    await manager.load(ModelConfig("a", "/models/a", labels={"stable": 1}))
+    await pools.hosts[0].die()
+    await until(lambda: len(pools.hosts) == 2 and manager.managed.phase is Phase.RUNNING)
+    assert pools.pool.configs == [manager.config_in_force.to_dict()]
+    reload = next(params for method, params in pools.pool.calls if method == "reload_config")
+    assert reload["replay"] is True  # labels may point at what is not loaded yet
+
+
+async def test_a_pool_lost_during_a_load_fails_the_load(manager: PoolManager, pools: Pools) -> None:
+    # The pool finds nothing and names no problem, so the load waits.
+    pools.prepare = lambda pool: pool.problems.update(b="")
+    await manager.load(A)
+    loading = asyncio.ensure_future(manager.load(B))
+    await until(lambda: sent(pools.pool)[-1] == ["a", "b"])
+    await pools.hosts[0].die()
+    with pytest.raises(ServingError) as raised:
+        await loading
+    assert raised.value.code is Code.UNAVAILABLE
+    assert names(manager) == ["a"]
+
+
+async def test_while_the_pool_is_down_its_models_are_unavailable_and_say_why(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    pools.errors = [ServingError(Code.UNAVAILABLE, "no memory")] * 6
+    await pools.hosts[0].die()
+    await until(lambda: "no memory" in manager.managed.reason)
+    with pytest.raises(ServingError, match="is being restarted: no memory") as raised:
+        await manager.client_for("a")
+    assert raised.value.code is Code.UNAVAILABLE
+    assert [s.state for s in await manager.status(ModelSpec("a"))] == [ManagerState.START]
+    assert await manager.client_for("unknown") is None
+
+
+async def test_the_model_of_the_traits_is_known_while_the_pool_starts(pools: Pools) -> None:
+    manager = PoolManager(model_name="m", model_base_path="/models/m")
+    manager.start()
+    await asyncio.sleep(0)
+    for asking in (manager.client_for("m"), manager.status(ModelSpec("m"))):
+        with pytest.raises(ServingError, match="The model pool is starting"):
+            await asking
+    await manager.managed.ensure_running()
+    assert sent(pools.pool) == [["m"]]
+    await manager.stop()
+
+
+async def test_the_models_of_a_file_are_read_by_the_pool(pools: Pools) -> None:
+    manager = PoolManager(model_config_file="/etc/models.config")
+    manager.start()
+    await asyncio.sleep(0)
+    with pytest.raises(ServingError, match="starting"):
+        await manager.client_for("from_file")  # any name may be in it
+    await until(lambda: names(manager))
+    assert names(manager) == ["from_file"]
+    assert ("load_config_file", {"path": "/etc/models.config"}) in pools.pool.calls
+    await manager.stop()
+
+
+async def test_a_file_that_is_refused_is_told_in_the_log(
+    pools: Pools, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = PoolManager(model_config_file="/no/such/file")
+    with pytest.raises(ServingError, match="does not exist"):
+        await manager.start_configured()
+    await manager.stop()

@@ -1,0 +1,154 @@
+"""Which pool a name belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fake_pool import FakePool, until
+
+from jupyter_tfserve.errors import Code, ServingError
+from jupyter_tfserve.servable import ModelSpec
+from jupyter_tfserve.server.pool_mirror import PoolMirror
+from jupyter_tfserve.server.pool_registry import PoolRegistry
+from jupyter_tfserve.state import ManagerState
+
+CONFIGURED = {"configured"}
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[PoolRegistry]:
+    registry = PoolRegistry(CONFIGURED.__contains__)
+    yield registry
+    await registry.close()
+
+
+async def notebook_pool(*names: str, owner_pid: int = 0) -> FakePool:
+    pool = FakePool(kind="notebook", owner_pid=owner_pid)
+    for name in names:
+        pool.set_state(name, 1, ManagerState.AVAILABLE)
+    await pool.start()
+    return pool
+
+
+async def until_known(mirror: PoolMirror) -> None:
+    """All that the pool has told so far has arrived."""
+    assert mirror.client is not None
+    await mirror.client.call("poll")
+
+
+async def test_an_unknown_name_makes_it_look_for_announcements_once(
+    registry: PoolRegistry,
+) -> None:
+    assert await registry.find("published") is None
+    pool = await notebook_pool("published")
+    assert await registry.find("published") is None  # looked a moment ago
+    registry._next_scan = 0.0
+    found = await registry.find("published")
+    assert found is not None
+    assert found.pool_id == pool.pool_id
+    assert found.monitor.status(ModelSpec("published"))[0].state is ManagerState.AVAILABLE
+    await pool.stop()
+
+
+async def test_pools_of_other_servers_are_left_alone(registry: PoolRegistry) -> None:
+    pool = await notebook_pool("published", owner_pid=1)
+    assert await registry.find("published") is None
+    await pool.stop()
+
+
+async def test_a_pool_that_cannot_be_reached_does_not_hide_another(
+    registry: PoolRegistry,
+) -> None:
+    bad, good = await notebook_pool("a"), await notebook_pool("b")
+    assert bad._server is not None
+    bad._server.close()
+    assert await registry.find("b") is not None
+    assert await registry.find("a") is None
+    await bad.stop()
+    await good.stop()
+
+
+async def test_the_first_publisher_keeps_a_name_until_its_version_ends(
+    registry: PoolRegistry,
+) -> None:
+    first, second = await notebook_pool("m"), await notebook_pool("other")
+    mirror = await registry.find("m")
+    await registry.find("other")
+    second.set_state("m", 1, ManagerState.AVAILABLE)
+    assert mirror is not None
+    later = registry.pool_for("other")
+    assert later is not None
+    await until_known(later)
+    assert registry.pool_for("m") is mirror
+    first.set_state("m", 1, ManagerState.END)
+    await until_known(mirror)
+    assert registry.pool_for("m") is later
+    await first.stop()
+    await second.stop()
+
+
+async def test_a_configured_name_is_the_managed_pools_even_while_it_fails(
+    registry: PoolRegistry, fake_pool: FakePool
+) -> None:
+    notebook = await notebook_pool("configured")
+    assert await registry.find("configured") is not None
+    assert fake_pool.info is not None
+    managed = PoolMirror(fake_pool.pool_id, "managed")
+    await managed.attach(fake_pool.info)
+    registry.add(managed)
+    failed = ServingError(Code.NOT_FOUND, "no such file")
+    fake_pool.set_state("configured", 1, ManagerState.END, failed)
+    await until_known(managed)
+    assert registry.pool_for("configured") is managed
+    managed.detach()
+    await notebook.stop()
+
+
+async def test_a_notebook_pool_that_ends_frees_its_names(registry: PoolRegistry) -> None:
+    pool = await notebook_pool("m")
+    assert await registry.find("m") is not None
+    await pool.stop()
+    await until(lambda: not registry.pools)
+    assert registry.pool_for("m") is None
+    assert registry.names() == []
+
+
+async def test_a_lost_managed_pool_shows_its_models_in_start(fake_pool: FakePool) -> None:
+    assert fake_pool.info is not None
+    fake_pool.set_state("m", 1, ManagerState.AVAILABLE)
+    fake_pool.set_state("m", 2, ManagerState.END, ServingError(Code.UNKNOWN, "failed"))
+    mirror = PoolMirror(fake_pool.pool_id, "managed")
+    await mirror.attach(fake_pool.info)
+    await fake_pool.stop()
+    await until(lambda: mirror.client is None)
+    states = {s.id.version: s.state for s in mirror.monitor.status(ModelSpec("m"))}
+    assert states == {1: ManagerState.START, 2: ManagerState.END}
+    with pytest.raises(ServingError, match="gone") as raised:
+        mirror.client_for("m")
+    assert raised.value.code is Code.UNAVAILABLE
+
+
+async def test_a_model_that_was_served_is_unavailable_until_it_is_loaded_again(
+    fake_pool: FakePool,
+) -> None:
+    assert fake_pool.info is not None
+    fake_pool.set_state("m", 1, ManagerState.AVAILABLE)
+    mirror = PoolMirror(fake_pool.pool_id, "managed")
+    await mirror.attach(fake_pool.info)
+    await fake_pool.stop()
+    await until(lambda: mirror.client is None)
+    again = FakePool(fake_pool.pool_id)
+    await mirror.attach(await again.start())
+    with pytest.raises(ServingError, match="loading model m again"):
+        mirror.client_for("m")
+    again.set_state("m", 3, ManagerState.LOADING)
+    await until_known(mirror)
+    assert [s.id.version for s in mirror.monitor.versions("m")] == [3]
+    with pytest.raises(ServingError, match="loading model m again"):
+        mirror.client_for("m")
+    again.set_state("m", 3, ManagerState.AVAILABLE)
+    await until_known(mirror)
+    assert mirror.client_for("m") is mirror.client
+    mirror.detach()
+    await again.stop()
