@@ -19,6 +19,8 @@ from .json_debug import shown
 from .rapidjson import Object, Value
 
 _FLOAT32_MAX = 3.4028234663852886e38
+
+
 def type_name(value: Value) -> str:
     """RapidJSON's name of a value's type, as error texts give it."""
     if isinstance(value, bool):
@@ -140,8 +142,7 @@ def decode_b64(value: Object) -> bytes:
 
 def _wrong_type(value: Value, dtype: DType) -> ServingError:
     return invalid_argument(
-        f"JSON Value: {shown(value)} Type: {type_name(value)} is not of expected type: "
-        f"{dtype.name}"
+        f"JSON Value: {shown(value)} Type: {type_name(value)} is not of expected type: {dtype.name}"
     )
 
 

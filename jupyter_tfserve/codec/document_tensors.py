@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..errors import ServingError, invalid_argument
-from ..servable import TensorInfo
 from .dense import all_taken, b64_text, fill, pack
 from .dtypes import DType, dtype_of
 from .json_debug import shown, text_of
 from .rapidjson import MISSING, Object, Value
+
+if TYPE_CHECKING:
+    from ..servable import TensorInfo
 
 Tensors: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
@@ -29,9 +31,7 @@ class Format(StrEnum):
     COLUMNAR = "columnar"
 
 
-def document_tensors(
-    document: Object, inputs: Mapping[str, TensorInfo]
-) -> tuple[Tensors, Format]:
+def document_tensors(document: Object, inputs: Mapping[str, TensorInfo]) -> tuple[Tensors, Format]:
     """Convert a request by the inputs of its signature, of which there is at least one.
 
     Raises:
@@ -50,9 +50,7 @@ def document_tensors(
                 f"JSON Value: {shown(document)} Expecting 'instances' to be an list/array"
             )
         if not instances:
-            raise invalid_argument(
-                f"JSON Value: {shown(document)} No values in 'instances' array"
-            )
+            raise invalid_argument(f"JSON Value: {shown(document)} No values in 'instances' array")
         return _from_rows(instances, dtypes), Format.ROW
     if columns is not MISSING:
         return _from_columns(columns, dtypes), Format.COLUMNAR

@@ -44,7 +44,9 @@ def parse_examples(body: bytes | bytearray | memoryview) -> ExamplesBody:
     merged = b"" if context is MISSING else _example(context)
     examples = document.find(b"examples")
     if examples is MISSING:
-        raise _bad(document, "When method is classify, key 'examples' is expected and was not found")
+        raise _bad(
+            document, "When method is classify, key 'examples' is expected and was not found"
+        )
     if not isinstance(examples, list):
         raise _bad(document, "Expecting 'examples' value to be an list/array")
     if not examples:
@@ -108,9 +110,7 @@ def _element(name: str, item: Value) -> Any:
     if isinstance(item, Object):
         return decode_b64(item)
     if isinstance(item, int) and item >= 2**63:
-        raise invalid_argument(
-            f"Feature: {name} has uint64_t element. Only int64_t is supported."
-        )
+        raise invalid_argument(f"Feature: {name} has uint64_t element. Only int64_t is supported.")
     return item
 
 

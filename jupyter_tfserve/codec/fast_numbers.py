@@ -66,7 +66,7 @@ def read_numbers(body: Body) -> NumericBody | None:
     if document is None:
         _give_back(parser, len(body))
         return None
-    name = document["signature_name"] if "signature_name" in document else ""
+    name = document.get("signature_name", "")
     return NumericBody(body, parser, document, name, counts) if type(name) is str else None
 
 
@@ -241,7 +241,7 @@ def _numbers(array: Any, dtype: DType) -> Array:
 
 
 def _buffer_of(dtype: DType) -> Wide:
-    """simdjson's code and NumPy's dtype of the buffer that an array of the dtype is read into."""
+    """The code and the dtype of the buffer that an array of the dtype is read into."""
     if dtype.json is Json.NUMBER:
         return _DOUBLE
     if dtype.bounds is None:

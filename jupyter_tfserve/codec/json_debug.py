@@ -102,7 +102,7 @@ def _double(number: float) -> str:
     scale += len(digits) - len(digits.rstrip("0"))
     digits = digits.rstrip("0")
     point = len(digits) + scale
-    if 0 <= scale and point <= 21:
+    if scale >= 0 and point <= 21:
         text = f"{digits}{'0' * scale}.0"
     elif 0 < point <= 21:
         text = f"{digits[:point]}.{digits[point:]}"

@@ -10,24 +10,28 @@ up to ``_PRETTY`` elements are laid out as TensorFlow Serving does; larger ones 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import orjson
 
 from ..errors import invalid_argument
-from ..servable import TensorInfo
 from . import b64
 from .document_tensors import Format
 from .dtypes import dtype_of, name_of
 from .json_debug import quote
+
+if TYPE_CHECKING:
+    from ..servable import TensorInfo
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _PRETTY = 1024
 # NumPy's codes of the numeric dtypes that have JSON: all but half, uint16 and complex.
 _WRITTEN = frozenset("fdbhilqBILQ?")
+_NINE_DIGITS = re.compile(rb"(?<![0-9.])[0-9]{9}\.0(?![0-9])")
 _ROWS_OPEN, _ROWS_CLOSE = b'{\n    "predictions": [', b"\n    ]\n}"
 
 
@@ -49,7 +53,7 @@ def encode_predict(
         _check_dtype(name, array, infos)
     pretty = sum(array.size for array in outputs.values()) <= _PRETTY
     if form is Format.COLUMNAR:
-        return _columnar(outputs, pretty)
+        return _columnar(outputs, pretty=pretty)
     rows = _batch_size(outputs)
     if rows == 0:
         return b'{\n    "predictions": []\n}'
@@ -57,7 +61,7 @@ def encode_predict(
         ((name, array),) = outputs.items()
         text = _text(name, array, 2 if pretty else None, b", " if pretty else b",")
         return b"".join((_ROWS_OPEN, memoryview(text)[1:-1], _ROWS_CLOSE))
-    return _row_objects(outputs, rows, pretty)
+    return _row_objects(outputs, pretty=pretty)
 
 
 def _check_dtype(name: str, array: Array, infos: Mapping[str, TensorInfo]) -> None:
@@ -83,7 +87,7 @@ def _batch_size(outputs: Mapping[str, Array]) -> int:
     return size or 0
 
 
-def _columnar(outputs: Mapping[str, Array], pretty: bool) -> bytes:
+def _columnar(outputs: Mapping[str, Array], *, pretty: bool) -> bytes:
     if len(outputs) == 1:
         ((name, array),) = outputs.items()
         text = _expanded(name, array, 1) if pretty else _text(name, array, None, b",")
@@ -96,14 +100,14 @@ def _columnar(outputs: Mapping[str, Array], pretty: bool) -> bytes:
     return b'{\n    "outputs": {%b\n    }\n}' % members
 
 
-def _row_objects(outputs: Mapping[str, Array], rows: int, pretty: bool) -> bytes:
+def _row_objects(outputs: Mapping[str, Array], *, pretty: bool) -> bytes:
     start, between, end = b"{", b",", b"}"
     if pretty:
         start, between, end = b"\n        {\n            ", b",\n            ", b"\n        }"
     columns = []
     for name, array in outputs.items():
         key = _key(name) + (b": " if pretty else b":")
-        texts = _row_texts(name, array, pretty)
+        texts = _row_texts(name, array, pretty=pretty)
         columns.append([key + text for text in texts])
     objects = b",".join(
         b"%b%b%b" % (start, between.join(members), end) for members in zip(*columns, strict=True)
@@ -111,7 +115,7 @@ def _row_objects(outputs: Mapping[str, Array], rows: int, pretty: bool) -> bytes
     return b"".join((_ROWS_OPEN, objects, _ROWS_CLOSE))
 
 
-def _row_texts(name: str, array: Array, pretty: bool) -> list[bytes]:
+def _row_texts(name: str, array: Array, *, pretty: bool) -> list[bytes]:
     """The JSON of each row of an array of at least one row."""
     comma = b", " if pretty else b","
     inner = array.shape[1:]
@@ -175,9 +179,7 @@ def _items(name: str, array: Array, depth: int | None) -> list[bytes]:
     return [before + b64.encode(element) + after for element in elements]
 
 
-def _nest(
-    items: list[bytes], shape: Sequence[int], comma: bytes, rows: int = 1
-) -> list[bytes]:
+def _nest(items: list[bytes], shape: Sequence[int], comma: bytes, rows: int = 1) -> list[bytes]:
     """Bracket elements into ``rows`` arrays of a shape."""
     for level in range(len(shape) - 1, -1, -1):
         size = shape[level]
@@ -205,8 +207,8 @@ def _numbers(array: Array) -> bytes:
     # without it, and then every comma closes and opens as many brackets more.
     lean = array.reshape(array.shape[: array.ndim - ones] or -1)
     text = orjson.dumps(lean, option=orjson.OPT_SERIALIZE_NUMPY)
-    if array.dtype.kind == "f" and _has_null(text, lean):
-        text = _splice(text, lean)
+    if array.dtype.kind == "f":
+        text = _as_tensorflow(text, lean)
     if array.ndim == ones:
         text = text[1:-1]
     if ones:
@@ -215,11 +217,20 @@ def _numbers(array: Array) -> bytes:
     return text
 
 
-def _has_null(text: bytes, array: Array) -> bool:
-    """Whether orjson wrote ``null``, found in what is quicker to search."""
+def _as_tensorflow(text: bytes, array: Array) -> bytes:
+    """Correct what orjson writes otherwise: tokens, and whole float32 numbers of nine digits.
+
+    The latter are exact in TensorFlow Serving (123456792.0), and padded with zeros where only as
+    many digits are written as read back (123456790.0).
+    """
     if array.size <= _PRETTY:
-        return b"null" in text
-    return not np.isfinite(array).all()
+        odd, long = b"null" in text, b"0.0" in text
+    else:
+        peak = np.abs(array).max()
+        odd, long = not np.isfinite(peak), not peak < 1e8
+    if long and array.dtype.itemsize == 4:
+        text = _NINE_DIGITS.sub(lambda match: b"%d.0" % int(np.float32(float(match[0]))), text)
+    return _splice(text, array) if odd else text
 
 
 def _splice(text: bytes, array: Array) -> bytes:

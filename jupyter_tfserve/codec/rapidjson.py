@@ -46,7 +46,7 @@ class Object:
         return MISSING
 
 
-Value: TypeAlias = Union[None, bool, int, float, bytes, "list[Value]", Object]  # noqa: UP007
+Value: TypeAlias = Union[bool, int, float, bytes, "list[Value]", Object, None]
 
 _SKIP = re.compile(rb"[ \t\n\r]*")
 # As RapidJSON does, the bytes of the mark are skipped one by one, each only if it is there.
@@ -121,7 +121,9 @@ class _Reader:
     def __init__(self, body: bytes) -> None:
         # The end reads as NUL, so that no test for it is needed; a NUL in the body ends it too.
         self._body = body + b"\0"
-        self._size = len(body)
+        self._opened: list[list[Value] | Object] = []
+        self._names: list[bytes] = []
+        self._root: Value = None
 
     def document(self) -> Value:
         body = self._body
@@ -129,59 +131,67 @@ class _Reader:
         at = self._skip(start.end() if start else 0)
         if body[at] == 0:
             _fail("The document is empty.", at)
-        opened: list[list[Value] | Object] = []
-        names: list[bytes] = []
-        value: Value
-        while True:
+        while at >= 0:
             first = body[at]
             if first == 0x5B:
-                if numbers := _NUMBERS.match(body, at):
-                    value, at = _numbers(numbers[0]), numbers.end()
-                else:
-                    value = []
-                    at = self._skip(at + 1)
-                    if body[at] != 0x5D:
-                        opened.append(value)
-                        continue
-                    at += 1
+                at = self._open_array(at)
             elif first == 0x7B:
-                value = Object([])
-                at = self._skip(at + 1)
-                if body[at] != 0x7D:
-                    opened.append(value)
-                    at = self._read_name(at, names)
-                    continue
-                at += 1
+                at = self._open_object(at)
             else:
                 value, at = self._read_scalar(at)
-            while opened:
-                container = opened[-1]
-                at = self._skip(at)
-                following = body[at]
-                if isinstance(container, list):
-                    container.append(value)
-                    if following == 0x2C:
-                        at = self._skip(at + 1)
-                        break
-                    if following != 0x5D:
-                        _fail("Missing a comma or ']' after an array element.", at)
-                else:
-                    container.members.append((names.pop(), value))
-                    if following == 0x2C:
-                        at = self._read_name(self._skip(at + 1), names)
-                        break
-                    if following != 0x7D:
-                        _fail("Missing a comma or '}' after an object member.", at)
-                value = opened.pop()
-                at += 1
+                at = self._complete(value, at)
+        return self._root
+
+    def _open_array(self, at: int) -> int:
+        """Start an array; returns the offset of its first value, or goes on after it."""
+        if numbers := _NUMBERS.match(self._body, at):
+            return self._complete(_numbers(numbers[0]), numbers.end())
+        array: list[Value] = []
+        at = self._skip(at + 1)
+        if self._body[at] == 0x5D:
+            return self._complete(array, at + 1)
+        self._opened.append(array)
+        return at
+
+    def _open_object(self, at: int) -> int:
+        value = Object([])
+        at = self._skip(at + 1)
+        if self._body[at] == 0x7D:
+            return self._complete(value, at + 1)
+        self._opened.append(value)
+        return self._read_name(at)
+
+    def _complete(self, value: Value, at: int) -> int:
+        """Hand a value to its container, closing those that end after it.
+
+        Returns the offset of the next value, or -1 after the document.
+        """
+        while self._opened:
+            container = self._opened[-1]
+            at = self._skip(at)
+            following = self._body[at]
+            if isinstance(container, list):
+                container.append(value)
+                if following == 0x2C:
+                    return self._skip(at + 1)
+                if following != 0x5D:
+                    _fail("Missing a comma or ']' after an array element.", at)
             else:
-                return value
+                container.members.append((self._names.pop(), value))
+                if following == 0x2C:
+                    return self._read_name(self._skip(at + 1))
+                if following != 0x7D:
+                    _fail("Missing a comma or '}' after an object member.", at)
+            value = self._opened.pop()
+            at += 1
+        self._root = value
+        return -1
 
     def _skip(self, at: int) -> int:
         match = _SKIP.match(self._body, at)
         return match.end() if match else at
 
-    def _read_name(self, at: int, names: list[bytes]) -> int:
+    def _read_name(self, at: int) -> int:
         """Read a member's name and colon; returns the offset of its value."""
         if self._body[at] != 0x22:
             _fail("Missing a name for object member.", at)
@@ -189,7 +199,7 @@ class _Reader:
         at = self._skip(at)
         if self._body[at] != 0x3A:
             _fail("Missing a colon after a name of object member.", at)
-        names.append(name)
+        self._names.append(name)
         return self._skip(at + 1)
 
     def _read_scalar(self, at: int) -> tuple[Value, int]:

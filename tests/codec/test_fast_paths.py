@@ -35,11 +35,19 @@ BROKEN = ["01", "1.", "1e", ".5", "+1", "-", "1e309", "0e309", "0.0E400", "1" * 
 BROKEN += ["NaN5", "5NaN", "--NaN", "Infi", "nan", "0x1", "1_0", "0.000e+0308", "1.79e309"]
 TEXTS = ['"a"', '""', '"a:b"', '"[1,2]"', '"\\u00e9"', '"\\ud83d\\ude00"', '"\\udc00"', '"\\n\\/"']
 TEXTS += ['"NaN"', '"é"', '"\x7f"', '"signature_name"', '"a\\":b"', '"\\u0000"', '"0e400"', '"\\x"']
-B64 = ['{"b64":"AQID"}', '{"b64":"AQ"}', '{"b64":"?"}', '{"b64" : ""}', '{"b64":1}', '{"b64":"AQ="}']
+B64 = [
+    '{"b64":"AQID"}',
+    '{"b64":"AQ"}',
+    '{"b64":"?"}',
+    '{"b64" : ""}',
+    '{"b64":1}',
+    '{"b64":"AQ="}',
+]
 B64 += ['{"b64":"AQ==","b64":"AQ=="}', '{"b64":"A Q = ."}']
 WORDS = ["true", "false", "null", "{}", "[]"]
 
-DTYPES = "float double int32 int16 int8 uint8 int64 uint32 uint64 bool string half".split()
+DTYPES = ["float", "double", "int32", "int16", "int8", "uint8", "int64", "uint32", "uint64"]
+DTYPES += ["bool", "string", "half"]
 
 blank = st.sampled_from(["", "", "", " ", "\n", "\t \r"])
 number = st.sampled_from(INTEGERS + FLOATS) | st.floats(width=32, allow_nan=False).map(repr)
@@ -136,7 +144,9 @@ def requests(draw: st.DrawFn) -> tuple[bytes, Inputs]:
     body = text.encode("utf-8", "surrogatepass")
     if draw(st.integers(0, 30)) == 0:
         at = draw(st.integers(0, len(body)))
-        body = body[:at] + draw(st.sampled_from([b"\xff", b'"', b"[", b"]", b",", b"\\"])) + body[at:]
+        body = (
+            body[:at] + draw(st.sampled_from([b"\xff", b'"', b"[", b"]", b",", b"\\"])) + body[at:]
+        )
     return body, inputs
 
 
@@ -173,9 +183,7 @@ def assert_equal(got: Any, expected: Any) -> None:
             assert array.tobytes() == other.tobytes()
 
 
-thorough = settings(
-    max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+thorough = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FLOAT = {"x": TensorInfo("float", None)}
 
 
@@ -228,7 +236,9 @@ def test_quick_readers_agree_with_the_general_one(request: tuple[bytes, Inputs])
     ],
 )
 def test_common_bodies_are_read_quickly(body: bytes, dtypes: str, padding: int) -> None:
-    inputs = {name: TensorInfo(dtype, None) for name, dtype in zip("xy", dtypes.split(), strict=False)}
+    inputs = {
+        name: TensorInfo(dtype, None) for name, dtype in zip("xy", dtypes.split(), strict=False)
+    }
     body += b" " * padding
     fast = read_fast(body)
     assert fast is not None

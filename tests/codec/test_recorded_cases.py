@@ -119,13 +119,9 @@ def assert_values(array: np.ndarray[Any, Any], values: list[Any]) -> None:
     if array.dtype.kind == "f":
         with np.errstate(over="ignore"):
             expected = wide.astype(array.dtype)
-        got = array.ravel()
-        assert np.array_equal(np.isnan(got), np.isnan(expected))
-        ulp = np.spacing(np.abs(expected)) if array.dtype == np.float64 else 0
-        finite = np.isfinite(expected)
-        assert np.array_equal(got[~finite], expected[~finite], equal_nan=True)
-        assert np.all(np.abs(got - expected)[finite] <= np.broadcast_to(ulp, got.shape)[finite])
-        assert np.array_equal(np.signbit(got), np.signbit(expected))
+        # The original's own parser may be one unit in the last place off.
+        ulps = 1 if array.dtype == np.float64 else 0
+        np.testing.assert_array_max_ulp(array.ravel(), expected, maxulp=ulps)
         return
     bits = 8 * array.dtype.itemsize
     got = [int(value) % 2**bits for value in array.ravel().tolist()]
@@ -183,8 +179,8 @@ def agree_encode(case: dict[str, Any]) -> None:
     except ServingError as error:
         if "inconsistent batch size" in case["error"]:
             # Which output is named depends on the order of a hash map.
-            assert re.match(r"Tensor name: \w+ has inconsistent batch size: ", error.message)
-            return
+            case = case | {"error": error.message}
+            assert "has inconsistent batch size: " in case["error"]
         assert_error(case, error)
         return
     assert case["ok"], case
@@ -215,6 +211,8 @@ def array_of(tensor: dict[str, Any], name: str) -> np.ndarray[Any, Any]:
 class Number(str):
     """A JSON number, kept as its text."""
 
+    __slots__ = ()
+
 
 def loads(text: str) -> Any:
     return json.loads(text, parse_float=Number, parse_int=Number, parse_constant=Number)
@@ -228,9 +226,8 @@ def same(want: Any, got: Any) -> bool:
             return False
         digits = len(re.sub(r"e.*|[^0-9]", "", want).lstrip("0"))
         one, other = float(want), float(got)
-        if digits <= 9:
+        if digits <= 9 and abs(one) < 1e39:
             one, other = float(np.float32(one)), float(np.float32(other))
-        # The recording has six digits where they suffice to read a subnormal back.
         return want == got or one == other
     if isinstance(want, dict) and isinstance(got, dict):
         return want.keys() == got.keys() and all(same(want[key], got[key]) for key in want)
