@@ -9,7 +9,18 @@ from ._version import __version__
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["__version__", "load_ipython_extension"]
+    from .notebook.servers import Server, find_server
+
+__all__ = ["Server", "__version__", "find_server", "load_ipython_extension"]
+
+
+def __getattr__(name: str) -> Any:
+    """The names for notebooks, loaded when they are used: a server imports this module too."""
+    if name in ("Server", "find_server"):
+        from .notebook import servers
+
+        return getattr(servers, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ and, fed by the pool's events, in the server.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from typing import Any
 
 from .errors import Code, ServingError
 from .servable import ModelSpec, ServableId
+
+
+log = logging.getLogger(__name__)
 
 
 class ManagerState(IntEnum):
@@ -84,10 +88,16 @@ class EventBus:
         return unsubscribe
 
     def publish(self, state: ServableState) -> None:
-        """Tell every subscriber; publishers in several threads take turns."""
+        """Tell every subscriber; publishers in several threads take turns.
+
+        A subscriber that fails is logged, and costs nobody else the event.
+        """
         with self._lock:
             for callback in tuple(self._subscribers):
-                callback(state)
+                try:
+                    callback(state)
+                except Exception:
+                    log.exception("A subscriber failed to take in the state of %s", state.id)
 
 
 class ServableStateMonitor:

@@ -79,6 +79,21 @@ def test_subscribers_hear_everything_until_they_leave() -> None:
     assert heard == [state(1)]
 
 
+def test_a_subscriber_that_fails_costs_nobody_else_the_event(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bus, heard = EventBus(), []
+
+    def fail(_: ServableState) -> None:
+        raise RuntimeError("broken")
+
+    bus.subscribe(fail)
+    bus.subscribe(heard.append)
+    bus.publish(state(1))
+    assert heard == [state(1)]
+    assert "broken" in caplog.text
+
+
 def test_the_status_body_is_laid_out_as_the_original_prints_it() -> None:
     failed = state(2, ManagerState.END, code=Code.NOT_FOUND, message='no "é"')
     assert status_json([failed]).decode() == (

@@ -15,6 +15,7 @@ from jupyter_tfserve.pool.scheduler import Scheduler
 from jupyter_tfserve.wire import Response
 
 OK = Response(200, b"{}")
+FAILED = Response(500)
 
 
 @pytest.fixture
@@ -29,6 +30,12 @@ async def scheduler() -> AsyncIterator[Scheduler]:
 def waiting() -> tuple[asyncio.Future[Response], Callable[[Response], None]]:
     future = asyncio.get_running_loop().create_future()
     return future, future.set_result
+
+
+async def all_done(scheduler: Scheduler) -> None:
+    async with asyncio.timeout(20):
+        while scheduler._total:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def answer(scheduler: Scheduler, kind: str, work: Callable[[], Response]) -> Response:
@@ -55,7 +62,7 @@ async def test_short_calls_come_to_run_in_the_loops_own_thread(scheduler: Schedu
 async def test_a_slow_call_does_not_hold_the_loop(scheduler: Scheduler) -> None:
     release = threading.Event()
     future, respond = waiting()
-    scheduler.submit("slow", "m", lambda: OK if release.wait(20) else Response(500), respond)
+    scheduler.submit("slow", "m", lambda: OK if release.wait(20) else FAILED, respond)
     assert await answer(scheduler, "other", lambda: OK) is OK
     assert not future.done()
     release.set()
@@ -99,20 +106,20 @@ async def test_a_call_beyond_its_time_is_answered_504_and_only_once(scheduler: S
     scheduler.submit("slow", "m", work, respond, timeout_s=0.05)
     await asyncio.wait_for(first.wait(), 20)
     release.set()
-    while scheduler._total:
-        await asyncio.sleep(0.01)
+    await all_done(scheduler)
     assert [r.status for r in responses] == [504]
 
 
 async def test_a_call_given_up_is_not_answered_and_frees_its_place(scheduler: Scheduler) -> None:
     release = threading.Event()
     answered: list[Response] = []
-    give_up = scheduler.submit("slow", "m", lambda: OK if release.wait(20) else OK, answered.append)
+    give_up = scheduler.submit(
+        "slow", "m", lambda: OK if release.wait(20) else FAILED, answered.append
+    )
     assert give_up is not None
     give_up()
     release.set()
-    while scheduler._total:
-        await asyncio.sleep(0.01)
+    await all_done(scheduler)
     assert answered == []
 
 
@@ -122,7 +129,9 @@ async def test_limits_name_themselves_and_lift_again(scheduler: Scheduler) -> No
 
     def submit(model: str) -> asyncio.Future[Response]:
         future, respond = waiting()
-        scheduler.submit(f"slow {model}", model, lambda: OK if release.wait(20) else OK, respond)
+        scheduler.submit(
+            f"slow {model}", model, lambda: OK if release.wait(20) else FAILED, respond
+        )
         futures.append(future)
         return future
 
