@@ -16,31 +16,9 @@ from ..errors import Code, ServingError, invalid_argument
 from . import b64
 from .dtypes import INT32, DType, Json
 from .json_debug import shown
-from .rapidjson import Object, Value
+from .json_value import Object, Value, b64_text, type_name
 
 _FLOAT32_MAX = 3.4028234663852886e38
-
-
-def type_name(value: Value) -> str:
-    """RapidJSON's name of a value's type, as error texts give it."""
-    if isinstance(value, bool):
-        return "True" if value else "False"
-    if value is None:
-        return "Null"
-    if isinstance(value, list):
-        return "Array"
-    if isinstance(value, Object):
-        return "Object"
-    return "String" if isinstance(value, bytes) else "Number"
-
-
-def b64_text(value: Value) -> bytes | None:
-    """The text in a b64 object, one with a single member ``b64`` that is a string; else None."""
-    if isinstance(value, Object) and len(value.members) == 1:
-        name, text = value.members[0]
-        if name == b"b64" and isinstance(text, bytes):
-            return text
-    return None
 
 
 def fill(value: Value, dtype: DType, out: list[Any]) -> tuple[int, ...]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..errors import ServingError, invalid_argument
-from .dense import all_taken, b64_text, fill, pack
+from .dense import all_taken, fill, pack
 from .dtypes import DType, dtype_of
 from .json_debug import shown, text_of
-from .rapidjson import MISSING, Object, Value
+from .json_value import MISSING, Object, Value, b64_text
 
 if TYPE_CHECKING:
     from ..servable import TensorInfo

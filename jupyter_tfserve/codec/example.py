@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ServingError, invalid_argument
-from .dense import b64_text, decode_b64, type_name
+from .dense import decode_b64
 from .document_tensors import c_string
 from .json_debug import shown
 from .json_tensor import parse_object, signature_name
-from .rapidjson import MISSING, Object, Value
+from .json_value import MISSING, Object, Value, b64_text, type_name
 
 
 @dataclass(frozen=True, slots=True)

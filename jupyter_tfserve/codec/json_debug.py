@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..errors import json_string
-from .rapidjson import Object, Value
+from .json_value import Object, Value
 
 _LIMIT = 256
 

@@ -13,7 +13,8 @@ from ..errors import invalid_argument
 from .document_tensors import Format, Tensors, document_tensors
 from .fast_json import Body, FastBody, convert_fast, read_fast
 from .json_debug import shown, text_of
-from .rapidjson import MISSING, Object, parse
+from .json_value import MISSING, Object
+from .rapidjson import parse
 
 if TYPE_CHECKING:
     from ..servable import TensorInfo

@@ -15,38 +15,10 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
-from typing import Final, NoReturn, TypeAlias, Union
 
 from ..errors import invalid_argument
-
-
-class Missing(Enum):
-    """The type of :data:`MISSING`."""
-
-    MISSING = "missing"
-
-
-MISSING: Final = Missing.MISSING
-
-
-class Object:
-    """A JSON object: its members in order, repeated names kept."""
-
-    __slots__ = ("members",)
-
-    def __init__(self, members: list[tuple[bytes, Value]]) -> None:
-        self.members = members
-
-    def find(self, name: bytes) -> Value | Missing:
-        """The value of the first member of that name."""
-        for key, value in self.members:
-            if key == name:
-                return value
-        return MISSING
-
-
-Value: TypeAlias = Union[bool, int, float, bytes, "list[Value]", Object, None]
+from .json_value import Object, Value
+from .rapidjson_numbers import expect, parse_error, read_number, read_numbers
 
 _SKIP = re.compile(rb"[ \t\n\r]*")
 # As RapidJSON does, the bytes of the mark are skipped one by one, each only if it is there.
@@ -54,18 +26,6 @@ _BYTE_ORDER_MARK = re.compile(rb"\xef?\xbb?\xbf?")
 _PLAIN_STRING = re.compile(rb'"([^"\\\x00-\x1f]*)"')
 _PLAIN_CHARACTERS = re.compile(rb'[^"\\\x00-\x1f]*')
 _HEX4 = re.compile(rb"[0-9A-Fa-f]{4}")
-_NUMBER = re.compile(
-    rb"(-?(?:0|[1-9][0-9]*))(\.(?P<fraction>[0-9]*))?"
-    rb"([eE][+-]?(?P<exponent>[0-9]*))?"
-)
-_NUMBERS = re.compile(
-    rb"\[(?:[ \t\n\r]*+NUMBER[ \t\n\r]*+,)*+[ \t\n\r]*+NUMBER[ \t\n\r]*+\]".replace(
-        b"NUMBER",
-        rb"-?(?:(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{1,2}+)?+"
-        rb"|NaN|Inf(?:inity)?+)",
-    )
-)
-_NOT_INTEGER = re.compile(rb"[.eENI]")
 _ESCAPES = {
     ord('"'): b'"',
     ord("\\"): b"\\",
@@ -111,10 +71,6 @@ def collector_paused() -> Iterator[None]:
         gc.enable()
 
 
-def _fail(reason: str, offset: int) -> NoReturn:
-    raise invalid_argument(f"JSON Parse error: {reason} at offset: {offset}")
-
-
 class _Reader:
     """One pass over a body. A ``_read_*`` method returns what it read and the offset after it."""
 
@@ -130,7 +86,7 @@ class _Reader:
         start = _BYTE_ORDER_MARK.match(body)
         at = self._skip(start.end() if start else 0)
         if body[at] == 0:
-            _fail("The document is empty.", at)
+            raise parse_error("The document is empty.", at)
         while at >= 0:
             first = body[at]
             if first == 0x5B:
@@ -144,8 +100,8 @@ class _Reader:
 
     def _open_array(self, at: int) -> int:
         """Start an array; returns the offset of its first value, or goes on after it."""
-        if numbers := _NUMBERS.match(self._body, at):
-            return self._complete(_numbers(numbers[0]), numbers.end())
+        if numbers := read_numbers(self._body, at):
+            return self._complete(*numbers)
         array: list[Value] = []
         at = self._skip(at + 1)
         if self._body[at] == 0x5D:
@@ -175,13 +131,13 @@ class _Reader:
                 if following == 0x2C:
                     return self._skip(at + 1)
                 if following != 0x5D:
-                    _fail("Missing a comma or ']' after an array element.", at)
+                    raise parse_error("Missing a comma or ']' after an array element.", at)
             else:
                 container.members.append((self._names.pop(), value))
                 if following == 0x2C:
                     return self._read_name(self._skip(at + 1))
                 if following != 0x7D:
-                    _fail("Missing a comma or '}' after an object member.", at)
+                    raise parse_error("Missing a comma or '}' after an object member.", at)
             value = self._opened.pop()
             at += 1
         self._root = value
@@ -194,11 +150,11 @@ class _Reader:
     def _read_name(self, at: int) -> int:
         """Read a member's name and colon; returns the offset of its value."""
         if self._body[at] != 0x22:
-            _fail("Missing a name for object member.", at)
+            raise parse_error("Missing a name for object member.", at)
         name, at = self._read_string(at)
         at = self._skip(at)
         if self._body[at] != 0x3A:
-            _fail("Missing a colon after a name of object member.", at)
+            raise parse_error("Missing a colon after a name of object member.", at)
         self._names.append(name)
         return self._skip(at + 1)
 
@@ -208,16 +164,8 @@ class _Reader:
             return self._read_string(at)
         if literal := _LITERALS.get(first):
             word, value = literal
-            return value, self._expect(word, at)
-        return self._read_number(at)
-
-    def _expect(self, word: bytes, at: int) -> int:
-        """Read a word to its end; an error is reported where it goes wrong."""
-        for expected in word:
-            if self._body[at] != expected:
-                _fail("Invalid value.", at)
-            at += 1
-        return at
+            return value, expect(self._body, word, at)
+        return read_number(self._body, at)
 
     def _read_string(self, at: int) -> tuple[bytes, int]:
         if match := _PLAIN_STRING.match(self._body, at):
@@ -233,9 +181,9 @@ class _Reader:
             if first == 0x22:
                 return b"".join(chunks), at + 1
             if first == 0:
-                _fail("Missing a closing quotation mark in string.", at)
+                raise parse_error("Missing a closing quotation mark in string.", at)
             if first < 0x20:
-                _fail("Invalid escape character in string.", at)
+                raise parse_error("Invalid escape character in string.", at)
             chunk, at = self._read_escape(at)
             chunks.append(chunk)
 
@@ -244,14 +192,14 @@ class _Reader:
         if plain := _ESCAPES.get(letter):
             return plain, start + 2
         if letter != ord("u"):
-            _fail("Invalid escape character in string.", start)
+            raise parse_error("Invalid escape character in string.", start)
         code, at = self._read_hex(start + 2, start)
         if 0xD800 <= code <= 0xDBFF:
             if self._body[at : at + 2] != b"\\u":
-                _fail("The surrogate pair in string is invalid.", start)
+                raise parse_error("The surrogate pair in string is invalid.", start)
             low, at = self._read_hex(at + 2, start)
             if not 0xDC00 <= low <= 0xDFFF:
-                _fail("The surrogate pair in string is invalid.", start)
+                raise parse_error("The surrogate pair in string is invalid.", start)
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
         # A low surrogate that stands alone is let through, and encoded as if it were a character.
         return chr(code).encode("utf-8", "surrogatepass"), at
@@ -259,79 +207,4 @@ class _Reader:
     def _read_hex(self, at: int, start: int) -> tuple[int, int]:
         if match := _HEX4.match(self._body, at):
             return int(match[0], 16), match.end()
-        _fail("Incorrect hex digit after \\u escape in string.", start)
-
-    def _read_number(self, at: int) -> tuple[int | float, int]:
-        match = _NUMBER.match(self._body, at)
-        if match is None:
-            return self._read_token(at)
-        if match["fraction"] == b"":
-            _fail("Miss fraction part in number.", match.end("fraction"))
-        if match["exponent"] == b"":
-            _fail("Miss exponent in number.", match.end())
-        if match.end(1) == match.end() and len(match[1]) <= 20:
-            integer = int(match[1])
-            if -(2**63) <= integer < 2**64:
-                return integer, match.end()
-        number = float(match[0])
-        if _too_big(match, number):
-            _fail("Number too big to be stored in double.", at)
-        return number, match.end()
-
-    def _read_token(self, at: int) -> tuple[float, int]:
-        """Read ``NaN``, ``Inf`` or ``Infinity`` with or without a minus."""
-        negative = self._body[at] == 0x2D
-        at += negative
-        if self._body[at] == ord("N"):
-            return float("nan"), self._expect(b"NaN", at)
-        at = self._expect(b"Inf", at)
-        if self._body[at] == ord("i"):
-            at = self._expect(b"inity", at)
-        return float("-inf" if negative else "inf"), at
-
-
-def _numbers(text: bytes) -> list[Value]:
-    """The numbers of an array of nothing else; ``text`` is proved well formed and in range."""
-    parts = text[1:-1].split(b",")
-    if not _NOT_INTEGER.search(text):
-        return list(map(int, parts))
-    if b"-N" in text:
-        parts = text[1:-1].replace(b"-NaN", b"NaN").split(b",")  # the sign of a NaN is dropped
-    return [
-        float(part) if b"." in part or _NOT_INTEGER.search(part) else int(part) for part in parts
-    ]
-
-
-def _too_big(match: re.Match[bytes], number: float) -> bool:
-    """Whether RapidJSON refuses the number: its exponent decides, or its integer part alone.
-
-    So a number whose digits carry it beyond the range is infinite rather than refused.
-    """
-    whole = match[1].lstrip(b"-")
-    fraction = match["fraction"] or b""
-    exponent = match[4] or b""
-    if number in (float("inf"), float("-inf")) and len(whole) > 308:
-        running = float(whole[:308])
-        for digit in whole[308:]:
-            if running >= 1.7976931348623157e307:
-                return True
-            running = running * 10 + (digit - 0x30)
-    if len(exponent) < 4 or exponent[1] == ord("-"):
-        return False
-    power = int(exponent[1:].lstrip(b"+0")[:9] or b"0")
-    return power > 308 + _digits_counted(whole, fraction)
-
-
-def _digits_counted(whole: bytes, fraction: bytes) -> int:
-    """How many digits of the fraction RapidJSON takes into the significand."""
-    if len(whole) > 20 or int(whole) >= 2**64:
-        return 0
-    significand, significant, counted = int(whole), len(whole) - 1, 0
-    for digit in fraction:
-        if significand < 2**53:
-            significand = significand * 10 + digit - 0x30
-        elif significant >= 17:
-            break
-        significant += significand > 0
-        counted += 1
-    return counted
+        raise parse_error("Incorrect hex digit after \\u escape in string.", start)

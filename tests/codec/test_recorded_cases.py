@@ -76,8 +76,8 @@ def agree(case: dict[str, Any]) -> None:
 
 def body_of(case: dict[str, Any]) -> bytes:
     if "body_b64" in case:
-        return base64.b64decode(case["body_b64"])
-    return case["body"].encode("utf-8", "surrogatepass")
+        return base64.b64decode(str(case["body_b64"]))
+    return str(case["body"]).encode("utf-8", "surrogatepass")
 
 
 def agree_predict(case: dict[str, Any]) -> None:
