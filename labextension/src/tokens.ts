@@ -13,14 +13,16 @@ export type ManagerState = 'START' | 'LOADING' | 'AVAILABLE' | 'UNLOADING' | 'EN
 export interface IVersion {
   readonly version: number;
   readonly state: ManagerState;
-  /** Why the version failed; empty or absent while it did not. */
-  readonly error?: string | null;
+  /** Why the version failed; null while it did not. */
+  readonly error: string | null;
 }
 
 /** One model as the management API lists it. */
 export interface IModel {
   readonly name: string;
-  readonly labels?: Readonly<Record<string, number>>;
+  readonly labels: Readonly<Record<string, number>>;
+  /** Why no version is found, as of a base path that does not exist. */
+  readonly problem: string | null;
   /** Highest version first. */
   readonly versions: readonly IVersion[];
 }

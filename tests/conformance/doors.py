@@ -46,10 +46,13 @@ def standalone(config: Path, folder: Path) -> Iterator[Door]:
 
 
 @contextmanager
-def jupyter(config: Path, folder: Path) -> Iterator[Door]:
-    """``jupyter server`` with the extension and a configuration file, once all models answer."""
+def jupyter(config: Path, folder: Path, *, app: str = "jupyter_server") -> Iterator[Door]:
+    """``jupyter server`` with the extension and a configuration file, once all models answer.
+
+    ``app`` is the module to run; ``jupyterlab`` adds the pages of JupyterLab.
+    """
     command = [
-        *(sys.executable, "-m", "jupyter_server"),
+        *(sys.executable, "-m", app),
         *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"),
         *("--allow-root", f"--ServerApp.root_dir={folder}", f"--ServerApp.base_url={BASE_URL}"),
         f"--IdentityProvider.token={TOKEN}",

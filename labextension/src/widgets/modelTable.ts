@@ -46,8 +46,8 @@ function table(models: readonly IModel[], trans: TranslationBundle): HTMLElement
 
 function rows(model: IModel, trans: TranslationBundle): HTMLElement[] {
   if (model.versions.length === 0) {
-    const none = element('td', { colSpan: 3 }, trans.__('no version found'));
-    return [element('tr', {}, element('td', {}, model.name), none)];
+    const reason = element('td', { colSpan: 3 }, model.problem ?? trans.__('no version found'));
+    return [element('tr', {}, element('td', {}, model.name), reason)];
   }
   return model.versions.flatMap((version, index) => {
     const row = element(
@@ -71,7 +71,7 @@ function stateCell({ state, error }: IVersion): HTMLElement {
 }
 
 function labelsOf(model: IModel, version: IVersion): string[] {
-  return Object.entries(model.labels ?? {})
+  return Object.entries(model.labels)
     .filter(([, labelled]) => labelled === version.version)
     .map(([label]) => label);
 }
