@@ -18,7 +18,6 @@ from typing import Any
 from .errors import Code, ServingError
 from .servable import ModelSpec, ServableId
 
-
 log = logging.getLogger(__name__)
 
 

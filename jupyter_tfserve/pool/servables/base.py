@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-
+    from ...codec.deep import Tensor
     from ...servable import SignatureInfo
 
 
@@ -39,14 +38,14 @@ class Servable(ABC):
     def call(
         self,
         signature: str,
-        inputs: Mapping[str, np.ndarray],
+        inputs: Mapping[str, Tensor],
         outputs: Sequence[str] | None = None,
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         """Run one signature and return its outputs by alias.
 
         Args:
             signature: a key of :attr:`signatures`.
-            inputs: an array for each input alias, of the dtype that the signature names; strings
+            inputs: a tensor for each input alias, of the dtype that the signature names; strings
                 are object arrays of bytes. Shapes are passed to the model as they are.
             outputs: the aliases to compute; all by default.
 

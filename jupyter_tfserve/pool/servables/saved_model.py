@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow_serving.apis import get_model_metadata_pb2
 
+from ...codec.deep import DeepTensor
 from ...errors import Code, ServingError
 from ...servable import SignatureInfo, TensorInfo
 from .base import Footprint, Servable
+from .deep_call import DeepCall
 from .proto_text import debug_text, to_json
 from .session_call import (
     SINGLE_THREADED_EXECUTOR,
@@ -28,8 +30,9 @@ from .session_call import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from tensorflow.core.protobuf import meta_graph_pb2
+
+    from ...codec.deep import Tensor
 
 
 class SavedModelServable(Servable):
@@ -54,7 +57,7 @@ class SavedModelServable(Servable):
     def _load(self, path: str, tags: Sequence[str], executor: str) -> None:
         graph = tf.Graph()
         self._session = tf.compat.v1.Session(graph=graph, config=session_config(executor))
-        self._calls: dict[tuple[str, tuple[str, ...]], SessionCall] = {}
+        self._calls: dict[tuple[str, tuple[str, ...], type], SessionCall | DeepCall] = {}
         try:
             with graph.as_default():
                 self._meta = tf.compat.v1.saved_model.load(self._session, list(tags), path)
@@ -72,12 +75,17 @@ class SavedModelServable(Servable):
     def _prepare_all(self) -> None:
         for signature in self.signatures.values():
             if signature.inputs and signature.outputs:
-                self._call(signature, tuple(signature.outputs))
+                self._call(signature, tuple(signature.outputs), SessionCall)
 
-    def _call(self, signature: SignatureInfo, outputs: tuple[str, ...]) -> SessionCall:
-        call = self._calls.get((signature.key, outputs))
+    def _call(
+        self,
+        signature: SignatureInfo,
+        outputs: tuple[str, ...],
+        kind: type[SessionCall | DeepCall],
+    ) -> SessionCall | DeepCall:
+        call = self._calls.get((signature.key, outputs, kind))
         if call is None:
-            call = self._calls[signature.key, outputs] = SessionCall(
+            call = self._calls[signature.key, outputs, kind] = kind(
                 self._session,
                 [info.tensor for info in signature.inputs.values()],
                 [signature.outputs[alias].tensor for alias in outputs],
@@ -100,14 +108,16 @@ class SavedModelServable(Servable):
     def call(
         self,
         signature: str,
-        inputs: Mapping[str, np.ndarray],
+        inputs: Mapping[str, Tensor],
         outputs: Sequence[str] | None = None,
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Tensor]:
         """Run one signature; see :meth:`Servable.call`."""
         info = self.signatures[signature]
         aliases = tuple(info.outputs) if outputs is None else tuple(outputs)
-        call = self._call(info, aliases)
-        return dict(zip(aliases, call(*[inputs[alias] for alias in info.inputs]), strict=True))
+        arguments = [inputs[alias] for alias in info.inputs]
+        deep = any(type(argument) is DeepTensor for argument in arguments)
+        call: Any = self._call(info, aliases, DeepCall if deep else SessionCall)
+        return dict(zip(aliases, call(*arguments), strict=True))
 
     def debug_text(self, signature: str) -> str:
         """The signature as errors quote it; see :meth:`Servable.debug_text`."""
