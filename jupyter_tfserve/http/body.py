@@ -1,0 +1,46 @@
+"""Where a request body of known length is received, straight from the socket."""
+
+from __future__ import annotations
+
+from .limits import MIB
+
+
+class BodyBuffer:
+    """Grows to the announced length as bytes arrive, and is handed on without a copy.
+
+    A client's word alone commits no more than one MiB; beyond that the buffer doubles, so that
+    it holds at most twice what was sent.
+    """
+
+    __slots__ = ("_data", "_filled", "_length", "_view")
+
+    def __init__(self, length: int, start: bytes | bytearray) -> None:
+        self._length = length
+        self._filled = len(start)
+        self._data = bytearray(min(length, max(MIB, 2 * len(start))))
+        self._data[: len(start)] = start
+        self._view = memoryview(self._data)[len(start) :]
+
+    def free(self) -> memoryview:
+        """Where the next bytes go; never empty before the body is complete."""
+        if not self._view:
+            self._grow()
+        return self._view
+
+    def _grow(self) -> None:
+        self._view.release()  # an exported buffer cannot be resized
+        self._data += bytes(min(self._length - self._filled, self._filled))
+        self._view = memoryview(self._data)[self._filled :]
+
+    def received(self, count: int) -> bool:
+        """Take note of ``count`` bytes in :meth:`free`; True when the body is complete."""
+        self._filled += count
+        rest = self._view[count:]
+        self._view.release()
+        self._view = rest
+        return self._filled == self._length
+
+    def take(self) -> bytearray:
+        """The complete body; the buffer is the caller's now."""
+        self._view.release()
+        return self._data

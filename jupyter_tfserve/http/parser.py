@@ -1,0 +1,302 @@
+"""Bytes to requests: httptools under this server's rules, with no socket in sight."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum, auto
+from functools import lru_cache
+from typing import NoReturn
+
+import httptools
+
+from .body import BodyBuffer
+from .limits import KIB, Limits
+from .message import Request, Response
+from .pages import error, page
+from .routing import parse_target
+
+READ_SIZE = 64 * KIB
+"""The most that is fed at a time."""
+
+# What libevent's server lets through to TensorFlow Serving; all others are 501 there.
+_METHODS = {
+    method.encode(): method
+    for method in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
+}
+
+
+class Phase(Enum):
+    """What the next byte belongs to."""
+
+    IDLE = auto()
+    HEAD = auto()
+    BODY = auto()
+    DONE = auto()  # the last request of the connection, or a broken one, lies behind
+
+
+# Looking a member up in its class costs more than all else that is done with it here.
+_IDLE, _HEAD, _BODY, _DONE = Phase
+
+
+class _Refused(Exception):  # noqa: N818 - stops the parser, never seen outside
+    """Raised in a callback to stop parsing at once."""
+
+
+@lru_cache(maxsize=256)
+def _header_name(raw: bytes) -> str:
+    return raw.lower().decode("latin-1")
+
+
+class RequestParser:
+    """Parses one connection's input, however it is cut.
+
+    Complete requests are appended to :attr:`requests`. Input that is no acceptable request ends
+    parsing: :attr:`refusal` is then the answer to give once all requests are answered.
+
+    While :attr:`body` is not None, input is to be received into its free space and told to
+    :meth:`body_received`; it is to be given to :meth:`feed` otherwise. To consume large bodies as
+    they arrive, replace what :meth:`_open_body` returns.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.phase = _IDLE
+        self.requests: deque[Request] = deque()
+        self.refusal: Response | None = None
+        self.body: BodyBuffer | None = None
+        self.wants_continue = False
+        self._limits = limits
+        self._upgrading = False
+        self._fed = 0
+        self._wire_bytes = 0  # of the current request, and of what came in the same piece before it
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
+        self._forget_request()
+
+    def _forget_request(self) -> None:
+        self._request: Request | None = None
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._length: int | None = None
+        self._body: bytes | bytearray = b""
+
+    # Input
+
+    def feed(self, data: memoryview) -> None:
+        """Parse at most ``READ_SIZE`` bytes; anything after the end of the input is dropped."""
+        self._fed = len(data)
+        self._wire_bytes += self._fed
+        while self._parser is not None:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+                self._decline_upgrade()
+                continue
+            except httptools.HttpParserError as mistake:
+                self._stop_at(mistake)
+                return
+            break
+        if self.phase is not _IDLE:
+            self._check_unfinished()
+
+    def body_received(self, count: int) -> None:
+        """Take note of ``count`` bytes received into the free space of :attr:`body`."""
+        self.wants_continue = False
+        if self.body is not None and self.body.received(count):
+            self._body = self.body.take()
+            self.body = None
+            # The old parser still waits for the body, which it never saw.
+            self._parser = httptools.HttpRequestParser(self)
+            self.on_message_complete()
+
+    def refuse(self, refusal: Response) -> None:
+        """End parsing; what has been read of an unfinished request is dropped."""
+        self.refusal = refusal
+        self.stop()
+
+    def stop(self) -> None:
+        """End parsing, and let go of everything but complete requests."""
+        self.phase = _DONE
+        self.body = None
+        self.wants_continue = False
+        self._parser = None
+        self._forget_request()
+
+    # Called by httptools
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        self.phase = _HEAD
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request target."""
+        self._target = self._target + url if self._target else url
+        if len(self._target) > self._limits.max_target_bytes:
+            self._reject(_too_large(414, "Request target", self._limits.max_target_bytes))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header field, or a trailer field, which nobody will ask for."""
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The end of the header: everything that can be refused unread is refused here."""
+        parser = self._parser
+        assert parser is not None
+        self.phase = _BODY
+        if self._request is not None:  # the stand-in for a request with an upgrade declined
+            return
+        method = _METHODS.get(parser.get_method())
+        if method is None:
+            self._reject(page(501))
+        target = parse_target(self._target)
+        if target is None:
+            self._reject(page(400))
+        headers = self._read_fields()
+        keep_alive = parser.should_keep_alive()
+        # Only 1.1 keeps alive unasked, and asking for the version is slow.
+        unasked = keep_alive and "connection" not in headers
+        version = "1.1" if unasked else parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            self._reject(page(400))
+        self._check_framing(headers, version)
+        self._upgrading = "upgrade" in headers and parser.should_upgrade()
+        self._request = Request(
+            method, target, headers, http_version=version, keep_alive=keep_alive
+        )
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the body; only chunked bodies come in several."""
+        self.wants_continue = False
+        if not self._body:
+            self._body = data
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += data
+        if self._length is None and len(self._body) > self._limits.max_body_bytes:
+            self._reject(self._body_too_large())
+
+    def on_message_complete(self) -> None:
+        """The end of the request."""
+        if self._upgrading:
+            return
+        request = self._request
+        assert request is not None
+        request.body = self._body
+        self.requests.append(request)
+        if request.keep_alive:
+            self.phase = _IDLE
+            self.wants_continue = False
+            self._wire_bytes = self._fed
+            self._forget_request()
+        else:
+            self.stop()
+
+    # Rules
+
+    def _read_fields(self) -> dict[str, str]:
+        fields = self._fields
+        limit = self._limits.max_header_bytes
+        if (self._wire_bytes > limit or limit < READ_SIZE) and _size(fields) > limit:
+            self._reject(self._header_too_large())
+        try:
+            headers = {_header_name(name): value.decode().rstrip() for name, value in fields}
+        except UnicodeDecodeError:
+            return _joined(fields)
+        return headers if len(headers) == len(fields) else _joined(fields)
+
+    def _check_framing(self, headers: dict[str, str], version: str) -> None:
+        """Body length and expectation; httptools has refused contradictions between lengths."""
+        length = headers.get("content-length")
+        if length is not None:
+            self._length = int(length.lstrip("0") or "0")  # int() is wary of very long texts
+            if self._length > self._limits.max_body_bytes:
+                self._reject(self._body_too_large())
+        coding = headers.get("transfer-encoding")
+        if coding is not None:
+            if version == "1.0":  # older proxies would pass the body on as a second request
+                self._reject(page(400))
+            if coding.lower() != "chunked":
+                self._reject(page(501))
+        expectation = headers.get("expect")
+        if expectation is not None and version != "1.0":
+            if expectation.lower() != "100-continue":
+                self._reject(page(417))
+            self.wants_continue = coding is not None or bool(self._length)
+
+    def _check_unfinished(self) -> None:
+        """Bound what arrives without becoming part of a request, and open the way for the body.
+
+        The parser neither limits nor reports names and values in the making, chunk extensions and
+        trailers. The count is too high by what else came with the first bytes of the request.
+        """
+        limits = self._limits
+        allowance = READ_SIZE + limits.max_target_bytes + limits.max_header_bytes
+        if self.phase is _HEAD:
+            if self._wire_bytes > allowance:
+                self.refuse(self._header_too_large())
+        elif self.phase is _BODY:
+            if self._length is not None:
+                self.body = self._open_body(self._length)
+            elif self._wire_bytes > allowance + 8 * len(self._body):
+                self.refuse(
+                    error(400, "Chunked body carries too much besides its data", close=True)
+                )
+
+    def _open_body(self, length: int) -> BodyBuffer:
+        return BodyBuffer(length, self._body)
+
+    def _decline_upgrade(self) -> None:
+        """Go on as if no other protocol had been offered (h2c, by Java's and curl's clients).
+
+        httptools takes whatever follows such a request for the other protocol; so a fresh parser
+        is put where the old one stood, at the start of the body, by a request that is only framing.
+        """
+        self._upgrading = False
+        request = self._request
+        assert request is not None  # CONNECT, the other way into a tunnel, was refused
+        chunked = "transfer-encoding" in request.headers
+        framing = (
+            "Transfer-Encoding: chunked" if chunked else f"Content-Length: {self._length or 0}"
+        )
+        connection = "keep-alive" if request.keep_alive else "close"
+        head = f"POST / HTTP/1.1\r\nConnection: {connection}\r\n{framing}\r\n\r\n"
+        self._target = b""
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.feed_data(head.encode())
+
+    def _stop_at(self, mistake: httptools.HttpParserError) -> None:
+        if isinstance(mistake, httptools.HttpParserCallbackError) and self.refusal is None:
+            raise mistake
+        if self.refusal is None and self.phase is not _DONE:
+            unknown = isinstance(mistake, httptools.HttpParserInvalidMethodError)
+            self.refusal = page(501 if unknown else 400)
+        self.stop()
+
+    def _reject(self, refusal: Response) -> NoReturn:
+        self.refusal = refusal
+        raise _Refused
+
+    def _header_too_large(self) -> Response:
+        return _too_large(431, "Request header", self._limits.max_header_bytes)
+
+    def _body_too_large(self) -> Response:
+        return _too_large(413, "Request body", self._limits.max_body_bytes)
+
+
+def _size(fields: list[tuple[bytes, bytes]]) -> int:
+    return sum(len(name) + len(value) + len(": \r\n") for name, value in fields)
+
+
+def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    values: dict[str, list[str]] = {}
+    for name, value in fields:
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = value.decode("latin-1")
+        values.setdefault(_header_name(name), []).append(text.rstrip())
+    return {name: ", ".join(parts) for name, parts in values.items()}
+
+
+def _too_large(status: int, what: str, limit: int) -> Response:
+    return error(status, f"{what} exceeds the limit of {limit} bytes", close=True)
