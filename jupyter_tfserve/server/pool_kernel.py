@@ -18,7 +18,7 @@ from ..announcement import PoolInfo, read_announcement, withdraw
 from ..errors import Code, ServingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from jupyter_client.asynchronous.client import AsyncKernelClient
     from jupyter_client.kernelspec import KernelSpecManager
@@ -155,12 +155,10 @@ class PoolKernel:
     async def _boot(self) -> None:
         assert self._manager is not None
         client = self._manager.client()
-        client.start_channels()
+        # The request waits in its socket until the kernel is there; no other channel is needed.
+        client.start_channels(iopub=False, stdin=False, hb=False, control=False)
         try:
-            await self._alive_while(client.wait_for_ready(self._options.start_timeout_s))
             reply = await self._alive_while(_execute(client, self._boot_code()))
-        except RuntimeError as error:  # wait_for_ready found it dead
-            raise await self._died_at_start() from error
         finally:
             client.stop_channels()
         if reply["status"] != "ok":
@@ -176,23 +174,19 @@ class PoolKernel:
         text = json.dumps(options)
         return f"import jupyter_tfserve.pool; jupyter_tfserve.pool.start({text!r})"
 
-    async def _alive_while(self, work: Any) -> Any:
+    async def _alive_while(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """The result of ``work``, or an error as soon as the process is dead."""
         task = asyncio.ensure_future(work)
         death = asyncio.ensure_future(self.wait_dead())
         try:
             await asyncio.wait({task, death}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise await self._died_at_start()
-            return task.result()
+            if task.done():
+                return task.result()
         finally:
-            for waiting in (task, death):
-                waiting.cancel()
-
-    async def _died_at_start(self) -> ServingError:
-        await self._dead()
+            task.cancel()
+            death.cancel()
         text = f"{self._whose} died while the model pool was starting: {self.epitaph}"
-        return ServingError(Code.UNAVAILABLE, text)
+        raise ServingError(Code.UNAVAILABLE, text)
 
     def _boot_error(self, ename: str, evalue: str) -> ServingError:
         missing = re.match(r"No module named '([\w.]+)'", evalue)
