@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -30,7 +30,7 @@ class Request:
         self,
         method: str,
         target: str,
-        headers: dict[str, str],
+        headers: Mapping[str, str],
         body: bytes | bytearray = b"",
         *,
         http_version: str = "1.1",

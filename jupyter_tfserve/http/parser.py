@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum, auto
 from functools import lru_cache
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import httptools
 
@@ -14,6 +14,9 @@ from .limits import KIB, Limits
 from .message import Request, Response
 from .pages import error, page
 from .routing import parse_target
+
+if TYPE_CHECKING:
+    from .memory import HeadMemory
 
 READ_SIZE = 64 * KIB
 """The most that is fed at a time."""
@@ -37,6 +40,9 @@ class Phase(Enum):
 # Looking a member up in its class costs more than all else that is done with it here.
 _IDLE, _HEAD, _BODY, _DONE = Phase
 
+_HEAD_END = b"\r\n\r\n"
+_NOTHING = memoryview(b"")
+
 
 class _Refused(Exception):  # noqa: N818 - stops the parser, never seen outside
     """Raised in a callback to stop parsing at once."""
@@ -58,13 +64,14 @@ class RequestParser:
     they arrive, replace what :meth:`_open_body` returns.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, memory: HeadMemory) -> None:
         self.phase = _IDLE
         self.requests: deque[Request] = deque()
         self.refusal: Response | None = None
         self.body: BodyBuffer | None = None
         self.wants_continue = False
         self._limits = limits
+        self._memory = memory
         self._upgrading = False
         self._fed = 0
         self._wire_bytes = 0  # of the current request, and of what came in the same piece before it
@@ -82,6 +89,64 @@ class RequestParser:
 
     def feed(self, data: memoryview) -> None:
         """Parse at most ``READ_SIZE`` bytes; anything after the end of the input is dropped."""
+        while data:
+            if self.phase is _IDLE:
+                data = self._take_known(data.tobytes())
+            elif self.body is not None:
+                data = self._take_body(self.body, data)
+            else:
+                self._parse(data)
+                return
+
+    def _take_known(self, data: bytes) -> memoryview:
+        """Take requests off the start of ``data`` while their heads are known; return the rest.
+
+        A head that is not known is parsed, and remembered if it says all there is to say.
+        """
+        start = 0
+        while start < len(data):
+            end = data.find(_HEAD_END, start) + len(_HEAD_END)
+            known = self._memory.recall(data[start:end])
+            if known is None:
+                return self._learn(data[start:end], memoryview(data)[start:])
+            like, length = known
+            request = Request(
+                like.method, like.target, like.headers, http_version=like.http_version
+            )
+            start = end + length
+            if start > len(data):
+                self.phase = _BODY
+                self._request = request
+                self.body = self._open_body(length)
+                return memoryview(data)[end:]
+            request.body = data[end:start]
+            self.requests.append(request)
+        return _NOTHING
+
+    def _learn(self, head: bytes, data: memoryview) -> memoryview:
+        """Parse ``data`` as far as its ``head`` goes; return the rest."""
+        if not head.endswith(_HEAD_END):  # it was not found: the head goes on in the next piece
+            self._parse(data)
+            return _NOTHING
+        complete = len(self.requests)
+        self._parse(data[: len(head)])
+        if self.phase is _IDLE and len(self.requests) == complete + 1:
+            self._memory.remember(head, self.requests[-1], 0)
+        elif self.body is not None and not self.wants_continue:
+            assert self._request is not None
+            if self._request.keep_alive:
+                self._memory.remember(head, self._request, self._length or 0)
+        return data[len(head) :]
+
+    def _take_body(self, body: BodyBuffer, data: memoryview) -> memoryview:
+        free = body.free()
+        count = min(len(free), len(data))
+        free[:count] = data[:count]
+        self.body_received(count)
+        return data[count:]
+
+    def _parse(self, data: memoryview) -> None:
+        """Let httptools have ``data``, and see where that leads."""
         self._fed = len(data)
         self._wire_bytes += self._fed
         while self._parser is not None:

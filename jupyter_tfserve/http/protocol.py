@@ -12,6 +12,7 @@ from ..errors import ServingError
 from .exchange import Exchange
 from .heads import CONTINUE, Heads
 from .limits import KIB, Limits
+from .memory import HeadMemory
 from .pages import error
 from .parser import READ_SIZE, Phase, RequestParser
 from .patience import Patience, Wait
@@ -40,6 +41,7 @@ class Context:
         self.application = application
         self.limits = limits
         self.heads = Heads()
+        self.memory = HeadMemory()
         self.connections: set[HttpProtocol] = set()
         self.closing = False
         self.on_empty: Callable[[], None] | None = None
@@ -59,7 +61,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._parser = RequestParser(context.limits)
+        self._parser = RequestParser(context.limits, context.memory)
         self._patience = Patience(context.limits)
         self._pending: deque[Exchange] = deque()  # started, in the order of their answers
         self._advancing = False

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jupyter_tfserve.http import Limits
+from jupyter_tfserve.http.memory import HeadMemory
 from jupyter_tfserve.http.parser import Phase, RequestParser
 
 targets = st.sampled_from(["/", "/v1/models/m:predict", "/v1/x?y=1", "http://h/v1/x"])
@@ -42,9 +43,9 @@ def pieces(draw, data):
     return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-def parse(parts, limits=None):
+def parse(parts, limits=None, memory=None):
     """What a parser makes of input that arrives in ``parts``."""
-    parser = RequestParser(limits or Limits())
+    parser = RequestParser(limits or Limits(), memory or HeadMemory())
     seen = []
     for part in parts:
         rest = memoryview(part)
@@ -82,6 +83,9 @@ def test_requests_are_the_same_however_they_are_cut(data):
     whole = parse([stream])
     assert parse(parts) == whole
     assert parse([bytes([byte]) for byte in stream]) == whole
+    memory = HeadMemory()
+    assert parse([stream], memory=memory) == whole
+    assert parse(parts, memory=memory) == whole
     assert whole[0]
     assert whole[1] is None
 
@@ -95,7 +99,10 @@ def test_damaged_requests_are_the_same_however_they_are_cut(data):
         stream[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     limits = Limits(max_body_bytes=200, max_header_bytes=100, max_target_bytes=20)
     parts = data.draw(pieces(bytes(stream)))
-    assert parse(parts, limits) == parse([bytes(stream)], limits)
+    memory = HeadMemory()
+    whole = parse([bytes(stream)], limits, memory)
+    assert parse(parts, limits) == whole
+    assert parse([bytes(stream)], limits, memory) == whole
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5))
