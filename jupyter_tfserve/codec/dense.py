@@ -141,9 +141,9 @@ def pack(elements: list[Any], shape: Sequence[int], dtype: DType) -> np.ndarray[
 def _flat(elements: list[Any], dtype: DType) -> np.ndarray[Any, Any]:
     if dtype.name == "float":
         if not elements or (min(elements) >= -_FLOAT32_MAX and max(elements) <= _FLOAT32_MAX):
-            return np.array(elements, np.float32)
+            return np.array(elements, dtype.numpy)
         with np.errstate(over="ignore"):
-            return np.array(elements, np.float32)
+            return np.array(elements, dtype.numpy)
     if dtype.json is Json.STRING:
         array = np.empty(len(elements), np.object_)
         array[:] = elements

@@ -93,7 +93,7 @@ def read_tree(body: Body) -> TreeBody | None:
         return None
     if body.count(b"signature_name") != ("signature_name" in document):
         return None
-    if b"\\" in body and _ESCAPED_LETTER.search(body):
+    if body.find(b"\\") >= 0 and _ESCAPED_LETTER.search(body):
         return None
     return TreeBody(body, document, name)
 

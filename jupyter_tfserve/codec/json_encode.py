@@ -49,14 +49,16 @@ def encode_predict(
     """
     if not outputs:
         raise invalid_argument("Cannot convert empty tensor map to JSON")
+    if form is Format.ROW and _batch_size(outputs) == 0:
+        return b'{\n    "predictions": []\n}'
+    size = 0
     for name, array in outputs.items():
-        _check_dtype(name, array, infos)
-    pretty = sum(array.size for array in outputs.values()) <= _PRETTY
+        size += array.size
+        if array.dtype.char not in _WRITTEN:
+            _check_dtype(name, array, infos)
+    pretty = size <= _PRETTY
     if form is Format.COLUMNAR:
         return _columnar(outputs, pretty=pretty)
-    rows = _batch_size(outputs)
-    if rows == 0:
-        return b'{\n    "predictions": []\n}'
     if len(outputs) == 1:
         ((name, array),) = outputs.items()
         text = _text(name, array, 2 if pretty else None, b", " if pretty else b",")
@@ -66,7 +68,7 @@ def encode_predict(
 
 def _check_dtype(name: str, array: Array, infos: Mapping[str, TensorInfo]) -> None:
     dtype = array.dtype
-    if dtype.char in _WRITTEN or dtype.kind in "OSU" or not array.size:
+    if dtype.kind in "OSU" or not array.size:
         return
     shown = dtype_of(infos[name].dtype).name if name in infos else name_of(dtype)
     raise invalid_argument(f"Failed to write JSON value for tensor type: {shown}")
@@ -200,16 +202,18 @@ def _numbers(array: Array) -> bytes:
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     array = np.ascontiguousarray(array)
-    ones = 0
-    while ones < array.ndim and array.shape[array.ndim - 1 - ones] == 1:
-        ones += 1
+    shape = array.shape
+    rank = len(shape)
+    while rank and shape[rank - 1] == 1:
+        rank -= 1
+    ones = len(shape) - rank
     # orjson is several times slower on arrays whose innermost dimension is 1: those are written
     # without it, and then every comma closes and opens as many brackets more.
-    lean = array.reshape(array.shape[: array.ndim - ones] or -1)
+    lean = array if rank and not ones else array.reshape(shape[:rank] or -1)
     text = orjson.dumps(lean, option=orjson.OPT_SERIALIZE_NUMPY)
     if array.dtype.kind == "f":
         text = _as_tensorflow(text, lean)
-    if array.ndim == ones:
+    if not rank:
         text = text[1:-1]
     if ones:
         opening, closing = b"[" * ones, b"]" * ones
@@ -224,7 +228,7 @@ def _as_tensorflow(text: bytes, array: Array) -> bytes:
     many digits are written as read back (123456790.0).
     """
     if array.size <= _PRETTY:
-        odd, long = b"null" in text, b"0.0" in text
+        odd, long = text.find(b"null") >= 0, text.find(b"0.0") >= 0
     else:
         peak = np.abs(array).max()
         odd, long = not np.isfinite(peak), not peak < 1e8
