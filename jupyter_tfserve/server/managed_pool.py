@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
+
+from traitlets.log import get_logger
 
 from ..errors import Code, ServingError
 from .pool_mirror import PoolMirror
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from ..announcement import PoolInfo
     from .admission import Limits
     from .pool_client import PoolClient
-
-log = logging.getLogger(__name__)
 
 MAX_RESTARTS = 5
 """Restarts in a row before a pool that keeps dying is given up."""
@@ -145,11 +144,11 @@ class ManagedPool:
 
     async def _live(self) -> None:
         while (error := await self._one_life()) is None:
-            log.warning("%s", self.explanation)
+            get_logger().warning("%s", self.explanation)
             await asyncio.sleep(self._delay_s(self.restarts))
         self.reason, self.restarts = error.message, 0
         self._enter(Phase.FAILED)
-        log.error("%s", self.explanation)
+        get_logger().error("%s", self.explanation)
         self._settle(error)
 
     async def _one_life(self) -> ServingError | None:
@@ -161,8 +160,8 @@ class ManagedPool:
             self.reason = error.message
             if self.phase is Phase.STARTING:  # it has never run: another try would be the same
                 return error
-        except Exception as error:
-            log.exception("The managed pool failed in an unforeseen way")
+        except Exception as error:  # noqa: BLE001 - whoever waits has to be told
+            get_logger().exception("The managed pool failed in an unforeseen way")
             return ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}")
         if time.monotonic() - began > _STABLE_S:
             self.restarts = 0

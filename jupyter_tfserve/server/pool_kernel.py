@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import re
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_core.paths import jupyter_runtime_dir
+from traitlets.log import get_logger
 
 from ..announcement import PoolInfo, read_announcement, withdraw
 from ..errors import Code, ServingError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from jupyter_client.asynchronous.client import AsyncKernelClient
     from jupyter_client.kernelspec import KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
-
-log = logging.getLogger(__name__)
 
 _POLL_S = 0.2
 _END_S = 5.0
@@ -106,8 +104,8 @@ class PoolKernel:
             try:
                 async with asyncio.timeout(_END_S):
                     await manager.shutdown_kernel(now=True)
-            except Exception:  # a custom provisioner may raise anything
-                log.exception("%s could not be shut down", self._whose)
+            except Exception:  # noqa: BLE001 - a custom provisioner may raise anything
+                get_logger().exception("%s could not be shut down", self._whose)
             finally:
                 manager.cleanup_connection_file()
         info = read_announcement(self._pool_id)
@@ -134,6 +132,8 @@ class PoolKernel:
         self._manager = manager = AsyncKernelManager(
             kernel_name=self._options.kernel_name, connection_file=_connection_file(self._pool_id)
         )
+        if manager.has_trait("transport_encryption"):  # since jupyter_client 8.9
+            manager.set_trait("transport_encryption", "auto")
         if self._kernel_specs is not None:
             manager.kernel_spec_manager = self._kernel_specs
         arguments: dict[str, Any] = {}

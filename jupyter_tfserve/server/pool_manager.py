@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ class PoolManager(PoolSettings):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config_in_force = ModelServerConfig()
+        self.on_phase: Callable[[Phase], None] = lambda _phase: None
         self.limits = Limits(self.max_in_flight, self.max_in_flight_per_model)
         self.registry = PoolRegistry(self.is_configured, self.limits)
         self.managed = ManagedPool(
@@ -303,3 +304,4 @@ class PoolManager(PoolSettings):
 
     def _phase_changed(self, phase: Phase) -> None:
         self.log.debug("The managed pool is %s", phase)
+        self.on_phase(phase)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from traitlets.log import get_logger
 
 from ..announcement import PoolInfo, find_pools
 from ..errors import ServingError
@@ -14,8 +15,6 @@ from .pool_mirror import PoolMirror
 
 if TYPE_CHECKING:
     from .admission import Limits
-
-log = logging.getLogger(__name__)
 
 _RESCAN_S = 1.0
 """Announcements are looked through no more often than this, whatever is asked for, in seconds."""
@@ -108,7 +107,7 @@ class PoolRegistry:
         try:
             client = await pool.attach(info)
         except ServingError as error:
-            log.warning("An announced pool is left aside: %s", error.message)
+            get_logger().warning("An announced pool is left aside: %s", error.message)
             return
         self.add(pool)
         client.closed.add_done_callback(lambda _: self.remove(pool))

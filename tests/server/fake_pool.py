@@ -160,7 +160,7 @@ class FakePool:
                 return {"config": {"models": [model]}}
             case "describe":
                 return {"models": self._describe(), "process": {"pid": os.getpid()}}
-            case "poll" | "shutdown":
+            case "poll" | "shutdown" | "open_http":
                 return {}
         raise ServingError(Code.UNIMPLEMENTED, f"no method {method}")
 

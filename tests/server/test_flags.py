@@ -1,0 +1,42 @@
+"""TensorFlow Serving's flags in all their spellings."""
+
+import pytest
+
+from jupyter_tfserve.server.flags import normalise
+
+
+@pytest.mark.parametrize(
+    ("argv", "normal"),
+    [
+        (["--rest_api_port=8501"], ["--rest_api_port=8501"]),
+        (["--model_name", "m"], ["--model_name=m"]),
+        (["--model_name="], ["--model_name="]),
+        (["--model_base_path=/a=b"], ["--model_base_path=/a=b"]),
+        (["--strict_start"], ["--strict_start=true"]),
+        (["--strict_start=1"], ["--strict_start=1"]),
+        (["--strict_start", "--model_name=m"], ["--strict_start=true", "--model_name=m"]),
+        (["--max_num_load_retries", "-1"], ["--max_num_load_retries=-1"]),
+        (
+            ["--PoolManager.start_timeout=5", "--debug"],
+            ["--PoolManager.start_timeout=5", "--debug"],
+        ),
+        (["--log-level", "DEBUG"], ["--log-level", "DEBUG"]),
+        (["--model_name"], ["--model_name"]),  # traitlets says what is missing
+    ],
+)
+def test_each_spelling_becomes_one_that_traitlets_reads(argv: list[str], normal: list[str]) -> None:
+    flags = normalise(argv)
+    assert flags.argv == normal
+    assert flags.notices == []
+
+
+def test_flags_without_a_meaning_here_are_taken_with_a_notice() -> None:
+    flags = normalise(["--enable_batching", "--port=0", "--enable_profiler=false", "--port=8500"])
+    assert flags.argv == []
+    assert flags.notices == ["--enable_batching has no effect here", "--port has no effect here"]
+
+
+def test_an_unknown_flag_is_told_and_stops_nothing() -> None:
+    flags = normalise(["--modle_name=m", "--model_name=n"])
+    assert flags.argv == ["--model_name=n"]
+    assert flags.notices == ["Unknown flag --modle_name=m is ignored; --help lists the known ones"]
