@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from functools import lru_cache
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import httptools
 
@@ -14,18 +13,21 @@ from .limits import KIB, Limits
 from .message import Request, Response
 from .pages import error, page
 from .routing import parse_target
+from .rules import (
+    METHODS,
+    Refused,
+    body_too_large,
+    framing,
+    header_too_large,
+    read_fields,
+    target_too_large,
+)
 
 if TYPE_CHECKING:
     from .memory import HeadMemory
 
 READ_SIZE = 64 * KIB
 """The most that is fed at a time."""
-
-# What libevent's server lets through to TensorFlow Serving; all others are 501 there.
-_METHODS = {
-    method.encode(): method
-    for method in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH")
-}
 
 
 class Phase(Enum):
@@ -42,15 +44,6 @@ _IDLE, _HEAD, _BODY, _DONE = Phase
 
 _HEAD_END = b"\r\n\r\n"
 _NOTHING = memoryview(b"")
-
-
-class _Refused(Exception):  # noqa: N818 - stops the parser, never seen outside
-    """Raised in a callback to stop parsing at once."""
-
-
-@lru_cache(maxsize=256)
-def _header_name(raw: bytes) -> str:
-    return raw.lower().decode("latin-1")
 
 
 class RequestParser:
@@ -196,7 +189,7 @@ class RequestParser:
         """A piece of the request target."""
         self._target = self._target + url if self._target else url
         if len(self._target) > self._limits.max_target_bytes:
-            self._reject(_too_large(414, "Request target", self._limits.max_target_bytes))
+            raise Refused(target_too_large(self._limits))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header field, or a trailer field, which nobody will ask for."""
@@ -209,23 +202,20 @@ class RequestParser:
         self.phase = _BODY
         if self._request is not None:  # the stand-in for a request with an upgrade declined
             return
-        method = _METHODS.get(parser.get_method())
+        method = METHODS.get(parser.get_method())
         if method is None:
-            self._reject(page(501))
+            raise Refused(page(501))
         target = parse_target(self._target)
         if target is None:
-            self._reject(page(400))
-        headers = self._read_fields()
-        keep_alive = parser.should_keep_alive()
-        # Only 1.1 keeps alive unasked, and asking for the version is slow.
-        unasked = keep_alive and "connection" not in headers
-        version = "1.1" if unasked else parser.get_http_version()
+            raise Refused(page(400))
+        headers = read_fields(self._fields, self._limits)
+        version = parser.get_http_version()
         if version not in ("1.1", "1.0"):
-            self._reject(page(400))
-        self._check_framing(headers, version)
+            raise Refused(page(400))
+        self._length, self.wants_continue = framing(headers, version, self._limits)
         self._upgrading = "upgrade" in headers and parser.should_upgrade()
         self._request = Request(
-            method, target, headers, http_version=version, keep_alive=keep_alive
+            method, target, headers, http_version=version, keep_alive=parser.should_keep_alive()
         )
 
     def on_body(self, data: bytes) -> None:
@@ -238,7 +228,7 @@ class RequestParser:
                 self._body = bytearray(self._body)
             self._body += data
         if self._length is None and len(self._body) > self._limits.max_body_bytes:
-            self._reject(self._body_too_large())
+            raise Refused(body_too_large(self._limits))
 
     def on_message_complete(self) -> None:
         """The end of the request."""
@@ -256,37 +246,7 @@ class RequestParser:
         else:
             self.stop()
 
-    # Rules
-
-    def _read_fields(self) -> dict[str, str]:
-        fields = self._fields
-        limit = self._limits.max_header_bytes
-        if (self._wire_bytes > limit or limit < READ_SIZE) and _size(fields) > limit:
-            self._reject(self._header_too_large())
-        try:
-            headers = {_header_name(name): value.decode().rstrip() for name, value in fields}
-        except UnicodeDecodeError:
-            return _joined(fields)
-        return headers if len(headers) == len(fields) else _joined(fields)
-
-    def _check_framing(self, headers: dict[str, str], version: str) -> None:
-        """Body length and expectation; httptools has refused contradictions between lengths."""
-        length = headers.get("content-length")
-        if length is not None:
-            self._length = int(length.lstrip("0") or "0")  # int() is wary of very long texts
-            if self._length > self._limits.max_body_bytes:
-                self._reject(self._body_too_large())
-        coding = headers.get("transfer-encoding")
-        if coding is not None:
-            if version == "1.0":  # older proxies would pass the body on as a second request
-                self._reject(page(400))
-            if coding.lower() != "chunked":
-                self._reject(page(501))
-        expectation = headers.get("expect")
-        if expectation is not None and version != "1.0":
-            if expectation.lower() != "100-continue":
-                self._reject(page(417))
-            self.wants_continue = coding is not None or bool(self._length)
+    # Beyond httptools
 
     def _check_unfinished(self) -> None:
         """Bound what arrives without becoming part of a request, and open the way for the body.
@@ -298,7 +258,7 @@ class RequestParser:
         allowance = READ_SIZE + limits.max_target_bytes + limits.max_header_bytes
         if self.phase is _HEAD:
             if self._wire_bytes > allowance:
-                self.refuse(self._header_too_large())
+                self.refuse(header_too_large(limits))
         elif self.phase is _BODY:
             if self._length is not None:
                 self.body = self._open_body(self._length)
@@ -320,48 +280,20 @@ class RequestParser:
         request = self._request
         assert request is not None  # CONNECT, the other way into a tunnel, was refused
         chunked = "transfer-encoding" in request.headers
-        framing = (
-            "Transfer-Encoding: chunked" if chunked else f"Content-Length: {self._length or 0}"
-        )
+        body = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {self._length or 0}"
         connection = "keep-alive" if request.keep_alive else "close"
-        head = f"POST / HTTP/1.1\r\nConnection: {connection}\r\n{framing}\r\n\r\n"
+        head = f"POST / HTTP/1.1\r\nConnection: {connection}\r\n{body}\r\n\r\n"
         self._target = b""
         self._parser = httptools.HttpRequestParser(self)
         self._parser.feed_data(head.encode())
 
     def _stop_at(self, mistake: httptools.HttpParserError) -> None:
-        if isinstance(mistake, httptools.HttpParserCallbackError) and self.refusal is None:
+        cause = mistake.__context__
+        if isinstance(cause, Refused):
+            self.refusal = cause.response
+        elif isinstance(mistake, httptools.HttpParserCallbackError):
             raise mistake
-        if self.refusal is None and self.phase is not _DONE:
+        elif self.phase is not _DONE:
             unknown = isinstance(mistake, httptools.HttpParserInvalidMethodError)
             self.refusal = page(501 if unknown else 400)
         self.stop()
-
-    def _reject(self, refusal: Response) -> NoReturn:
-        self.refusal = refusal
-        raise _Refused
-
-    def _header_too_large(self) -> Response:
-        return _too_large(431, "Request header", self._limits.max_header_bytes)
-
-    def _body_too_large(self) -> Response:
-        return _too_large(413, "Request body", self._limits.max_body_bytes)
-
-
-def _size(fields: list[tuple[bytes, bytes]]) -> int:
-    return sum(len(name) + len(value) + len(": \r\n") for name, value in fields)
-
-
-def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    values: dict[str, list[str]] = {}
-    for name, value in fields:
-        try:
-            text = value.decode()
-        except UnicodeDecodeError:
-            text = value.decode("latin-1")
-        values.setdefault(_header_name(name), []).append(text.rstrip())
-    return {name: ", ".join(parts) for name, parts in values.items()}
-
-
-def _too_large(status: int, what: str, limit: int) -> Response:
-    return error(status, f"{what} exceeds the limit of {limit} bytes", close=True)
