@@ -18,17 +18,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from jupyter_core.paths import jupyter_runtime_dir
 
 NOTEBOOKS = Path(__file__).resolve().parent
 ROOT = NOTEBOOKS.parent
+WORK = ROOT / ".demo"
+LOG = WORK / "jupyterlab.log"
 TUTORIAL = "01-quickstart.ipynb"
 MODEL = "half_plus_three"
 BODY = {"instances": [1.0, 2.0, 5.0]}
 ANSWER = {"predictions": [3.5, 4.0, 5.5]}
+FAILED = "failed"  # a pool's phase that only a person can end
 START_SECONDS = 180.0
 STOP_SECONDS = 30.0
 
@@ -39,7 +41,7 @@ class DemoError(Exception):
 
 def make_model() -> Path:
     """Make the model to serve, unless it is there, and return its base path."""
-    models = ROOT / ".demo" / "models"
+    models = WORK / "models"
     if not (models / MODEL).exists():
         print(f"Making the model {MODEL} ...", flush=True)
         command = [sys.executable, str(ROOT / "tests" / "models"), str(models), MODEL]
@@ -63,7 +65,8 @@ def jupyter_lab(base_path: Path, *, browser: bool) -> Iterator[subprocess.Popen[
     command.append(TUTORIAL)
     # Not on the command line, where every user of the machine could read it.
     environment = os.environ | {"JUPYTER_TOKEN": secrets.token_hex(16)}
-    server = subprocess.Popen(command, cwd=NOTEBOOKS, env=environment)
+    with LOG.open("wb") as log:
+        server = subprocess.Popen(command, cwd=NOTEBOOKS, env=environment, stdout=log, stderr=log)
     try:
         yield server
     finally:
@@ -80,9 +83,9 @@ def wait_for(what: str, server: subprocess.Popen[bytes], probe: Callable[[], Any
     deadline = time.monotonic() + START_SECONDS
     while (found := probe()) is None:
         if server.poll() is not None:
-            raise DemoError(f"JupyterLab ended with status {server.returncode}; its log is above")
+            raise DemoError(f"JupyterLab ended with status {server.returncode}; see {LOG}")
         if time.monotonic() > deadline:
-            raise DemoError(f"no {what} within {START_SECONDS:.0f} s")
+            raise DemoError(f"no {what} within {START_SECONDS:.0f} s; see {LOG}")
         time.sleep(0.2)
     return found
 
@@ -105,16 +108,21 @@ def call(url: str, token: str, body: object | None = None) -> Any:
         return json.load(response)
 
 
-def is_available(model_url: str, token: str) -> bool | None:
-    """True once a version answers; None before."""
-    try:
-        versions = call(model_url, token)["model_version_status"]
-    except (HTTPError, URLError):
-        return None
-    for version in versions:
-        if version["state"] == "END":
-            raise DemoError(f"{MODEL} did not load: {version['status']['error_message']}")
-    return any(version["state"] == "AVAILABLE" for version in versions) or None
+def is_available(server_url: str, token: str) -> bool | None:
+    """True once a version of the model answers; None before.
+
+    Asked of the management API, which tells of a start under way and of one that failed.
+    """
+    for pool in call(f"{server_url}tfserve/api/pools", token)["pools"]:
+        if pool["phase"] == FAILED:
+            raise DemoError(pool["reason"])
+    for model in call(f"{server_url}tfserve/api/models", token)["models"]:
+        for version in model["versions"]:
+            if version["error"]:
+                raise DemoError(f"{model['name']} did not load: {version['error']}")
+            if version["state"] == "AVAILABLE":
+                return True
+    return None
 
 
 def run(*, check: bool) -> None:
@@ -125,16 +133,18 @@ def run(*, check: bool) -> None:
     """
     base_path = make_model()
     with jupyter_lab(base_path, browser=not check) as server:
+        print("Starting JupyterLab and the model pool ...", flush=True)
         info = wait_for("JupyterLab", server, lambda: server_info(server))
         url, token = info["url"], info["token"]
         model_url = f"{url}v1/models/{MODEL}"
-        wait_for(f"version of {MODEL}", server, lambda: is_available(model_url, token))
+        wait_for(f"version of {MODEL}", server, lambda: is_available(url, token))
         print(
             f"\nThe tutorial:  {url}lab/tree/{TUTORIAL}?token={token}\n\n"
             f"{MODEL} is served. From any shell:\n\n"
             f"  curl -H 'Authorization: token {token}' \\\n"
             f"    -d '{json.dumps(BODY)}' \\\n"
-            f"    {model_url}:predict\n",
+            f"    {model_url}:predict\n\n"
+            f"JupyterLab logs to {LOG}. Ctrl-C stops it.\n",
             flush=True,
         )
         if not check:
