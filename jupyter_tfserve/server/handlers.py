@@ -13,12 +13,12 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from ..errors import Code, ServingError, error_json, invalid_argument
-from ..routes import Api, Route, parse_route
+from ..routes import Api, Route, malformed, parse_route
 from ..state import status_json
 from ..wire import STREAM_THRESHOLD, Request, Response
 from .answers import StreamedResponse
 from .base_handler import DoorHandler, authorized
-from .targets import raw_target
+from .targets import is_uri, raw_target
 from .upload import Upload
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class RestHandler(DoorHandler):
             raise self._refusal  # before anything else, whatever the verb
         if self._upload is not None:
             return await self._upload.finish()
-        route = parse_route(self._method, self._target)
+        route = self._route()
         if route.api is Api.STATUS:
             return Response(200, status_json(await self.manager.status(route.spec)))
         client = await self._client_for(route)
@@ -180,6 +180,11 @@ class RestHandler(DoorHandler):
         request.body = b"".join(self._body)
         self._exchange = client.request(request, route.spec.name)
         return await self._exchange
+
+    def _route(self) -> Route:
+        if not is_uri(self._target):
+            raise malformed(self._method, self._target)
+        return parse_route(self._method, self._target)
 
     async def _client_for(self, route: Route) -> PoolClient:
         self._track_activity = self._track_predictions and route.is_inference
@@ -201,7 +206,7 @@ class RestHandler(DoorHandler):
     @authorized("execute")
     async def _begin_upload(self) -> None:
         """Send what has come so far; asked for before :meth:`post`, so it asks for leave itself."""
-        route = parse_route(self._method, self._target)
+        route = self._route()
         client = await self._client_for(route)
         upload = Upload(client, self._request(), route.spec.name)
         await upload.open()

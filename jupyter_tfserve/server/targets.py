@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote_plus
+
+_TEXT = r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*"
+_URI = re.compile(rf"{_TEXT}(?:#{_TEXT})?")
 
 
 def raw_target(uri: str, prefix_length: int) -> str:
@@ -26,3 +30,11 @@ def raw_target(uri: str, prefix_length: int) -> str:
     if len(kept) == len(arguments):
         return target
     return f"{path}?{'&'.join(kept)}" if kept else path
+
+
+def is_uri(target: str) -> bool:
+    """Whether a target is a path, query and fragment by RFC 3986.
+
+    TensorFlow Serving's HTTP library lets no other reach the grammar; Tornado does.
+    """
+    return _URI.fullmatch(target) is not None

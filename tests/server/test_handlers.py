@@ -99,6 +99,7 @@ async def test_the_raw_target_reaches_the_pool(
         ("POST", f"{PREDICT}?x=1", f"Malformed request: POST {PREDICT}?x=1"),
         ("POST", f"{PREDICT}?token={TOKEN}&x=1", f"Malformed request: POST {PREDICT}?x=1"),
         ("GET", PREDICT, f"Malformed request: GET {PREDICT}"),
+        ("GET", f"{MODEL}%zz", f"Malformed request: GET {MODEL}%zz"),
         ("PUT", MODEL, f"Malformed request: PUT {MODEL}"),
         ("DELETE", MODEL, f"Malformed request: DELETE {MODEL}"),
         ("PATCH", MODEL, f"Malformed request: PATCH {MODEL}"),
