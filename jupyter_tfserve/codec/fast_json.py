@@ -39,6 +39,7 @@ _SMALL = 512
 _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 _NAME = re.compile(rb'"[ \t\n\r]*:')
 _BIG_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
+_POWER = re.compile(rb"0[eE]\+?[0-9]{3}")
 _FEW = 256
 _LONG_ZERO = 4096
 # NumPy's own bound on the number of dimensions.
@@ -102,7 +103,12 @@ def has_refused_zero(body: Body) -> bool:
     """Whether there may be a zero with an exponent that RapidJSON refuses."""
     if len(body) >= _SMALL and _is_plain(body, b"e") and _is_plain(body, b"E"):
         return False
-    return _has_zero_power(body, b"0e") or _has_zero_power(body, b"0E")
+    match = _POWER.search(body)
+    while match:
+        if _is_zero(body, match.start()):
+            return True
+        match = _POWER.search(body, match.end())
+    return False
 
 
 def _is_plain(body: Body, letter: bytes) -> bool:
@@ -120,15 +126,10 @@ def _is_plain(body: Body, letter: bytes) -> bool:
     return False
 
 
-def _has_zero_power(body: Body, mark: bytes) -> bool:
-    at = body.find(mark)
-    while at >= 0:
-        if _BIG_EXPONENT.match(body, at + 1):
-            before = bytes(body[max(at - _LONG_ZERO, 0) : at]).rstrip(b"0.")
-            if not before or before[-1:] in b"[:,- \t\n\r":
-                return True
-        at = body.find(mark, at + 1)
-    return False
+def _is_zero(body: Body, at: int) -> bool:
+    """Whether the digit 0 at an offset ends a number that is zero so far."""
+    before = bytes(body[max(at - _LONG_ZERO, 0) : at]).rstrip(b"0.")
+    return not before or before[-1:] in b"[:,- \t\n\r"
 
 
 def _starts_with_numbers(body: Body) -> bool:
