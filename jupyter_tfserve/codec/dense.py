@@ -140,7 +140,8 @@ def pack(elements: list[Any], shape: Sequence[int], dtype: DType) -> np.ndarray[
 
 def _flat(elements: list[Any], dtype: DType) -> np.ndarray[Any, Any]:
     if dtype.name == "float":
-        if not elements or (min(elements) >= -_FLOAT32_MAX and max(elements) <= _FLOAT32_MAX):
+        # The length of the vector bounds all its elements, and is one call.
+        if math.hypot(*elements) <= _FLOAT32_MAX:
             return np.array(elements, dtype.numpy)
         with np.errstate(over="ignore"):
             return np.array(elements, dtype.numpy)
