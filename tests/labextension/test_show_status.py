@@ -35,10 +35,11 @@ def page() -> Iterator[Page]:
 def show_status(page: Page, door: Door) -> None:
     token = door.headers["Authorization"].removeprefix("token ")
     page.goto(f"http://{door.host}:{door.port}{door.prefix}/lab?token={token}&reset")
-    expect(page.locator("#jp-main-dock-panel")).to_be_visible(timeout=LOAD_MS)
+    # JupyterLab opens the launcher last, once the layout is restored; keys work from then on.
+    expect(page.locator(".jp-Launcher")).to_be_visible(timeout=LOAD_MS)
     page.keyboard.press("Control+Shift+c")
-    page.locator(".lm-CommandPalette-input").fill("Show Status")
-    page.locator(".lm-CommandPalette-item", has_text="Show Status").first.click()
+    page.locator(".lm-CommandPalette-input").fill("TF Serve")
+    page.locator('.lm-CommandPalette-item[data-command="tfserve:show-status"]').click()
 
 
 def test_the_dialog_lists_models_versions_states_and_labels(
