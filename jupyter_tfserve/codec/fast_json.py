@@ -19,18 +19,20 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
 import orjson
 
 from . import b64
 from .dense import all_taken, pack
 from .document_tensors import Format, Tensors
-from .dtypes import Json, dtype_of
+from .dtypes import DType, Json, dtype_of
 from .fast_numbers import read_numbers
 from .rapidjson import collector_paused
 
 if TYPE_CHECKING:
     from ..servable import TensorInfo
 
+Array: TypeAlias = np.ndarray[Any, Any]
 Body: TypeAlias = bytes | bytearray
 
 # Below, building Python objects is quicker than simdjson's fixed cost.
@@ -170,19 +172,11 @@ class TreeBody:
         names += len(document)
         tensors = {}
         for name, value in values.items():
-            dtype = dtype_of(inputs[name].dtype)
-            shape, leaves = _flatten(value)
-            if dtype.json is Json.STRING:
-                strings = _strings(leaves)
-                if strings is None:
-                    return None
-                names += sum(type(leaf) is dict for leaf in leaves)
-                leaves = strings
-            elif not all_taken(leaves, dtype):
+            converted = _tensor(value, dtype_of(inputs[name].dtype))
+            if converted is None:
                 return None
-            if len(shape) > _MAX_RANK:
-                return None
-            tensors[name] = pack(leaves, shape, dtype)
+            tensors[name], b64_objects = converted
+            names += b64_objects
         return (tensors, form) if self._has_names(names) else None
 
     def _numbers(self, inputs: Mapping[str, TensorInfo]) -> Tensors | None:
@@ -235,6 +229,23 @@ def _column_fields(columns: Any, inputs: Mapping[str, TensorInfo]) -> _Fields | 
 
 def _is_b64(value: dict[str, Any]) -> bool:
     return len(value) == 1 and type(value.get("b64")) is str
+
+
+def _tensor(value: Any, dtype: DType) -> tuple[Array, int] | None:
+    """The array of a value, and how many b64 objects are in it."""
+    shape, leaves = _flatten(value)
+    b64_objects = 0
+    if dtype.json is Json.STRING:
+        strings = _strings(leaves)
+        if strings is None:
+            return None
+        b64_objects = sum(type(leaf) is dict for leaf in leaves)
+        leaves = strings
+    elif not all_taken(leaves, dtype):
+        return None
+    if len(shape) > _MAX_RANK:
+        return None
+    return pack(leaves, shape, dtype), b64_objects
 
 
 def _flatten(value: Any) -> tuple[list[int], list[Any]]:

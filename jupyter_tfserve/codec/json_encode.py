@@ -201,7 +201,8 @@ def _numbers(array: Array) -> bytes:
     """Compact JSON of a numeric array of at least one element, or of a scalar."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    array = np.ascontiguousarray(array)
+    if not array.flags.c_contiguous:
+        array = array.copy()
     shape = array.shape
     rank = len(shape)
     while rank and shape[rank - 1] == 1:
@@ -231,7 +232,10 @@ def _as_tensorflow(text: bytes, array: Array) -> bytes:
         odd, long = text.find(b"null") >= 0, text.find(b"0.0") >= 0
     else:
         peak = np.abs(array).max()
-        odd, long = not np.isfinite(peak), not peak < 1e8
+        odd = not np.isfinite(peak)
+        if odd:
+            peak = np.abs(array[np.isfinite(array)]).max(initial=0)
+        long = peak >= 1e8
     if long and array.dtype.itemsize == 4:
         text = _NINE_DIGITS.sub(lambda match: b"%d.0" % int(np.float32(float(match[0]))), text)
     return _splice(text, array) if odd else text

@@ -183,7 +183,7 @@ def assert_equal(got: Any, expected: Any) -> None:
             assert array.tobytes() == other.tobytes()
 
 
-thorough = settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 FLOAT = {"x": TensorInfo("float", None)}
 
 

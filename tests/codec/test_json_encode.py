@@ -179,6 +179,14 @@ def test_large_answers_read_back_too(array: np.ndarray[Any, Any]) -> None:
     assert_reads_back(json.loads(columnar(y=array))["outputs"], array)
 
 
+def test_a_scalar_beside_a_large_output_stays_a_scalar() -> None:
+    for scalar in (np.float32(1), np.int64(7), True):
+        got = json.loads(columnar(s=scalar, y=np.zeros(2000)))["outputs"]
+        assert got["s"] == scalar
+    got = json.loads(columnar(s=strings(["a"])[0], y=np.zeros(2000)))["outputs"]
+    assert got["s"] == "a"
+
+
 def test_floats_never_look_like_integers() -> None:
     for dtype in ("f4", "f8"):
         array = np.array([0, 1, 1e6, 1e15, 1e16, 1e20, 1e-7], dtype)
