@@ -151,7 +151,8 @@ class Control:
 
     def _reload_config(self, params: dict[str, Any]) -> dict[str, Any]:
         config = ModelServerConfig.from_dict(params["config"])
-        self._core.reload_config(config, wait=params.get("wait", True))
+        wait, replay = params.get("wait", True), params.get("replay", False)
+        self._core.reload_config(config, wait=wait, replay=replay)
         return {}
 
     def _load_config_file(self, params: dict[str, Any]) -> dict[str, Any]:

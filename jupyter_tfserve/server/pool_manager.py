@@ -109,20 +109,24 @@ class PoolManager(PoolSettings):
                 (m["problem"] for m in described["models"] if m["name"] == model.name), None
             )
 
+        # Labels come last: they may only point at versions that are available.
+        staged = replace(model, labels={})
         with FirstOutcome(pool, model.name, problem) as outcome:
             async with self._changing:
                 before = self._find(model.name)
-                same_path = before is not None and before.base_path == model.base_path
-                if same_path and not pool.is_live(model.name):
+                if before is not None and before.base_path == model.base_path:
+                    if pool.is_live(model.name):
+                        await self._send(client, self._with(model))
+                        return  # what it changes comes with the next poll, as in TF Serving
                     # A failed version is tried again only after it was let go.
                     await self._send(client, self._without(model.name))
-                await self._send(client, self._with(model))
-            if same_path and pool.is_live(model.name):
-                return  # what it changes is applied at the next poll, as in TensorFlow Serving
+                await self._send(client, self._with(staged))
             try:
                 await outcome.wait(client)
+                if model.labels:
+                    await self.set_labels(model.name, model.labels)
             except (ServingError, asyncio.CancelledError):
-                await asyncio.shield(self._take_back(client, model, before))
+                await asyncio.shield(self._take_back(client, staged, before))
                 raise
 
     async def unload(self, name: str) -> None:

@@ -60,6 +60,7 @@ class FakePool:
         failures: Errors of models by name: their versions go to END instead of AVAILABLE.
         problems: Why models have no version to load, by name.
         refusal: What every reload is refused with.
+        label_refusal: What a reload that lists labels is refused with.
     """
 
     def __init__(self, pool_id: str = "", kind: str = "managed", owner_pid: int = 0) -> None:
@@ -75,6 +76,7 @@ class FakePool:
         self.failures: dict[str, ServingError] = {}
         self.problems: dict[str, str] = {}
         self.refusal: ServingError | None = None
+        self.label_refusal: ServingError | None = None
         self.held: asyncio.Event | None = None
         self.connections: set[Connection] = set()
         self.chunks_received = 0
@@ -168,6 +170,8 @@ class FakePool:
         if self.refusal is not None:
             raise self.refusal
         config = ModelServerConfig.from_dict(params["config"])
+        if self.label_refusal is not None and any(model.labels for model in config.models):
+            raise self.label_refusal
         self.configs.append(params["config"])
         names = {model.name for model in config.models}
         for name in sorted(self._names - names):
@@ -289,14 +293,19 @@ class _Door:
 class FakeHost:
     """Stands for the kernel process of a managed pool: holds a :class:`FakePool` for one life."""
 
-    def __init__(self, pool: FakePool, error: ServingError | None = None) -> None:
+    def __init__(
+        self, pool: FakePool, error: ServingError | None = None, gate: asyncio.Event | None = None
+    ) -> None:
         self.pool = pool
         self.error = error
+        self._gate = gate
         self.ended = False
         self.epitaph = "it was ended by SIGKILL"
         self._dead = asyncio.Event()
 
     async def start(self) -> PoolInfo:
+        if self._gate is not None:
+            await self._gate.wait()
         if self.error is not None:
             raise self.error
         return await self.pool.start()
@@ -318,18 +327,19 @@ class Pools:
     """The fake processes of the managed pool, in the order in which they were started.
 
     ``prepare`` is called with each new fake pool before it starts; ``errors`` holds what the next
-    starts fail with, None for one that does not.
+    starts fail with, None for one that does not; a start waits for ``gate``, if there is one.
     """
 
     def __init__(self) -> None:
         self.hosts: list[FakeHost] = []
         self.prepare: Callable[[FakePool], None] = lambda _pool: None
         self.errors: list[ServingError | None] = []
+        self.gate: asyncio.Event | None = None
 
     def new_host(self, pool_id: str) -> FakeHost:
         pool = FakePool(pool_id)
         self.prepare(pool)
-        host = FakeHost(pool, self.errors.pop(0) if self.errors else None)
+        host = FakeHost(pool, self.errors.pop(0) if self.errors else None, self.gate)
         self.hosts.append(host)
         return host
 

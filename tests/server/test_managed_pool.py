@@ -103,16 +103,9 @@ async def test_stopping_says_so_to_the_pool_and_leaves_nothing(
 
 
 async def test_stopping_in_the_middle_of_a_start_ends_it(watched: Watched, pools: Pools) -> None:
-    started = asyncio.Event()
-
-    async def never() -> None:
-        started.set()
-        await asyncio.Event().wait()
-
-    pools.prepare = lambda pool: setattr(pool, "start", never)
+    pools.gate = asyncio.Event()
     waiting = asyncio.ensure_future(watched.managed.ensure_running())
-    await started.wait()
-    pools.pool.info = None
+    await until(lambda: pools.hosts)
     await watched.managed.stop()
     with pytest.raises(ServingError, match="stopped") as raised:
         await waiting

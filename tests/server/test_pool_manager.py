@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from fake_pool import FakePool, Pools, until
@@ -114,6 +115,25 @@ async def test_labels_are_part_of_the_configuration(manager: PoolManager, pools:
         await manager.set_labels("b", {})
 
 
+async def test_labels_of_a_new_model_are_assigned_once_it_is_available(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(replace(A, labels={"stable": 1}))
+    assert [config["models"][0]["labels"] for config in pools.pool.configs] == [{}, {"stable": 1}]
+    assert manager.labels("a") == {"stable": 1}
+
+
+async def test_a_new_model_whose_labels_are_refused_is_taken_back(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    pools.pool.label_refusal = REFUSED
+    with pytest.raises(ServingError, match="points nowhere"):
+        await manager.load(replace(B, labels={"stable": 9}))
+    assert manager.config_in_force == ModelServerConfig((A,))
+    assert sent(pools.pool)[-1] == ["a"]
+
+
 async def test_an_unloaded_model_is_gone_and_the_pool_stays(
     manager: PoolManager, pools: Pools
 ) -> None:
@@ -169,23 +189,27 @@ async def test_while_the_pool_is_down_its_models_are_unavailable_and_say_why(
 
 
 async def test_the_model_of_the_traits_is_known_while_the_pool_starts(pools: Pools) -> None:
+    pools.gate = asyncio.Event()
     manager = PoolManager(model_name="m", model_base_path="/models/m")
     manager.start()
-    await asyncio.sleep(0)
+    await until(lambda: pools.hosts)
     for asking in (manager.client_for("m"), manager.status(ModelSpec("m"))):
         with pytest.raises(ServingError, match="The model pool is starting"):
             await asking
+    pools.gate.set()
     await manager.managed.ensure_running()
     assert sent(pools.pool) == [["m"]]
     await manager.stop()
 
 
 async def test_the_models_of_a_file_are_read_by_the_pool(pools: Pools) -> None:
+    pools.gate = asyncio.Event()
     manager = PoolManager(model_config_file="/etc/models.config")
     manager.start()
-    await asyncio.sleep(0)
+    await until(lambda: pools.hosts)
     with pytest.raises(ServingError, match="starting"):
         await manager.client_for("from_file")  # any name may be in it
+    pools.gate.set()
     await until(lambda: names(manager))
     assert names(manager) == ["from_file"]
     assert ("load_config_file", {"path": "/etc/models.config"}) in pools.pool.calls

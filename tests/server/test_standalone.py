@@ -77,18 +77,7 @@ def opened(pools: Pools) -> bool:
 
 
 async def test_it_answers_503_until_the_pool_takes_over(pools: Pools) -> None:
-    gate = asyncio.Event()
-
-    def slow(pool: FakePool) -> None:
-        start = pool.start
-
-        async def start_later() -> object:
-            await gate.wait()
-            return await start()
-
-        pool.start = start_later
-
-    pools.prepare = slow
+    pools.gate = asyncio.Event()
     async with running(PoolManager=MODEL) as command:
         reply = await command.answered()
         assert reply.status == 503
@@ -97,7 +86,7 @@ async def test_it_answers_503_until_the_pool_takes_over(pools: Pools) -> None:
         outside = await command.ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert outside is not None
         assert outside.status == 404
-        gate.set()
+        pools.gate.set()
         await until(lambda: opened(pools))
         # The fake pool does not serve: what is not answered any more was left to it.
         while await command.ask() is not None:

@@ -123,7 +123,9 @@ class ServerCore(Generic[T]):
         """
         return self.monitor.status(spec)
 
-    def reload_config(self, config: ModelServerConfig, *, wait: bool | float = True) -> None:
+    def reload_config(
+        self, config: ModelServerConfig, *, wait: bool | float = True, replay: bool = False
+    ) -> None:
         """Replace the whole configuration: models that are not listed any more are unloaded.
 
         A configuration that is refused leaves everything as it was. One that is accepted stays in
@@ -133,6 +135,8 @@ class ServerCore(Generic[T]):
             config: All models to serve.
             wait: True waits until every new model has one version available or failed, or turns
                 out to have none to load; a number waits that many seconds at most.
+            replay: The configuration was in force in an earlier process: its labels may point at
+                versions that are yet to be loaded.
 
         Raises:
             ServingError: INVALID_ARGUMENT or FAILED_PRECONDITION for a refusal; UNKNOWN naming the
@@ -149,7 +153,8 @@ class ServerCore(Generic[T]):
                     config,
                     self._labels or {},
                     self.monitor,
-                    allow_unavailable=self._options.allow_version_labels_for_unavailable_models,
+                    allow_unavailable=replay
+                    or self._options.allow_version_labels_for_unavailable_models,
                 )
                 self._config = config
                 new = [model.name for model in config.models if model.name not in old]

@@ -74,6 +74,17 @@ class TestHandles:
         error = refused(core.handle, spec)
         assert (error.code, error.message) == (code, text)
 
+    def test_a_replayed_configuration_brings_its_labels_before_their_versions(
+        self, make_core, tmp_path, add_version, configure
+    ):
+        core, events = make_core()
+        add_version(tmp_path, 1)
+        config = configure(m=tmp_path, labels={"stable": 1})
+        assert refused(core.reload_config, config).code is Code.FAILED_PRECONDITION
+        core.reload_config(config, replay=True)
+        events.wait("m", 1, "AVAILABLE")
+        assert version_of(core, label="stable") == 1
+
     def test_labels_are_unavailable_before_the_first_configuration(self, make_core):
         core, _ = make_core()
         error = refused(core.handle, ModelSpec("m", label="stable"))
