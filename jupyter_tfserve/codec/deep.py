@@ -21,5 +21,26 @@ class DeepTensor:
     values: np.ndarray[Any, Any]
     shape: tuple[int, ...]
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        dtype: np.dtype[Any] = self.values.dtype
+        return dtype
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return self.values.size
+
+
+def flat(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """A tensor's values in row-major order, a 1-D array."""
+    return tensor.values if isinstance(tensor, DeepTensor) else tensor.reshape(-1)
+
 
 Tensor: TypeAlias = np.ndarray[Any, Any] | DeepTensor

@@ -6,13 +6,13 @@ The rules and texts are those of ``util/json_tensor.cc: FillTensorMapFromInstanc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from ..errors import ServingError, invalid_argument
+from .deep import MAX_NUMPY_RANK, MAX_RANK, DeepTensor, Tensor
 from .dense import all_taken, fill, pack
 from .dtypes import DType, dtype_of
 from .json_debug import shown, text_of
@@ -21,7 +21,7 @@ from .json_value import MISSING, Object, Value, b64_text
 if TYPE_CHECKING:
     from ..servable import TensorInfo
 
-Tensors: TypeAlias = dict[str, np.ndarray[Any, Any]]
+Tensors: TypeAlias = Mapping[str, Tensor]
 
 
 class Format(StrEnum):
@@ -89,7 +89,7 @@ class _Column:
                 f"Expecting shape {_shape_text(self._shape)} but got: {_shape_text(shape)}"
             )
 
-    def tensor(self, name: str, rows: int) -> np.ndarray[Any, Any]:
+    def tensor(self, name: str, rows: int) -> Tensor:
         return _pack(name, self._elements, (rows, *(self._shape or ())), self._dtype)
 
 
@@ -165,20 +165,18 @@ def _from_columns(columns: Value, dtypes: Mapping[str, DType]) -> Tensors:
     return tensors
 
 
-def _tensor(name: str, value: Value, dtype: DType) -> np.ndarray[Any, Any]:
+def _tensor(name: str, value: Value, dtype: DType) -> Tensor:
     elements: list[Any] = []
     shape = fill(value, dtype, elements)
     return _pack(name, elements, shape, dtype)
 
 
-def _pack(
-    name: str, elements: list[Any], shape: tuple[int, ...], dtype: DType
-) -> np.ndarray[Any, Any]:
-    try:
+def _pack(name: str, elements: list[Any], shape: tuple[int, ...], dtype: DType) -> Tensor:
+    if len(shape) <= MAX_NUMPY_RANK:
         return pack(elements, shape, dtype)
-    except ValueError:
-        # NumPy holds 64 dimensions where TensorFlow holds 254; beyond, this is its own text.
-        raise invalid_argument(f"tensor parsing error: {name}") from None
+    if len(shape) > MAX_RANK:
+        raise invalid_argument(f"tensor parsing error: {name}")
+    return DeepTensor(pack(elements, (math.prod(shape),), dtype), shape)
 
 
 def _is_named(value: Value) -> bool:

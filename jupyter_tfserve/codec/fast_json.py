@@ -23,6 +23,7 @@ import numpy as np
 import orjson
 
 from . import b64
+from .deep import MAX_NUMPY_RANK
 from .dense import all_taken, pack
 from .document_tensors import Format, Tensors
 from .dtypes import DType, Json, dtype_of
@@ -45,7 +46,6 @@ _POWER = re.compile(rb"0[eE]\+?[0-9]{3}")
 _FEW = 256
 _LONG_ZERO = 4096
 # NumPy's own bound on the number of dimensions.
-_MAX_RANK = 64
 
 
 class FastBody(Protocol):
@@ -243,7 +243,7 @@ def _tensor(value: Any, dtype: DType) -> tuple[Array, int] | None:
         leaves = strings
     elif not all_taken(leaves, dtype):
         return None
-    if len(shape) > _MAX_RANK:
+    if len(shape) > MAX_NUMPY_RANK:
         return None
     return pack(leaves, shape, dtype), b64_objects
 

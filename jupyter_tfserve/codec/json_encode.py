@@ -19,11 +19,14 @@ import orjson
 
 from ..errors import invalid_argument
 from . import b64
+from .deep import DeepTensor, Tensor, flat
 from .document_tensors import Format
 from .dtypes import dtype_of, name_of
 from .json_debug import quote
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from ..servable import TensorInfo
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -31,12 +34,14 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _PRETTY = 1024
 # NumPy's codes of the numeric dtypes that have JSON: all but half, uint16 and complex.
 _WRITTEN = frozenset("fdbhilqBILQ?")
+_TINY = np.finfo(np.float32).tiny
+_TINY_TEXTS = b"1.1754944e-38", b"1.17549435e-38"
 _NINE_DIGITS = re.compile(rb"(?<![0-9.])[0-9]{9}\.0(?![0-9])")
 _ROWS_OPEN, _ROWS_CLOSE = b'{\n    "predictions": [', b"\n    ]\n}"
 
 
 def encode_predict(
-    outputs: Mapping[str, Array], infos: Mapping[str, TensorInfo], form: Format
+    outputs: Mapping[str, Tensor], infos: Mapping[str, TensorInfo], form: Format
 ) -> bytes:
     """The body of a predict answer, in the form of its request.
 
@@ -66,7 +71,7 @@ def encode_predict(
     return _row_objects(outputs, pretty=pretty)
 
 
-def _check_dtype(name: str, array: Array, infos: Mapping[str, TensorInfo]) -> None:
+def _check_dtype(name: str, array: Tensor, infos: Mapping[str, TensorInfo]) -> None:
     dtype = array.dtype
     if dtype.kind in "OSU" or not array.size:
         return
@@ -74,7 +79,7 @@ def _check_dtype(name: str, array: Array, infos: Mapping[str, TensorInfo]) -> No
     raise invalid_argument(f"Failed to write JSON value for tensor type: {shown}")
 
 
-def _batch_size(outputs: Mapping[str, Array]) -> int:
+def _batch_size(outputs: Mapping[str, Tensor]) -> int:
     size: int | None = None
     for name, array in outputs.items():
         if array.ndim == 0:
@@ -89,7 +94,7 @@ def _batch_size(outputs: Mapping[str, Array]) -> int:
     return size or 0
 
 
-def _columnar(outputs: Mapping[str, Array], *, pretty: bool) -> bytes:
+def _columnar(outputs: Mapping[str, Tensor], *, pretty: bool) -> bytes:
     if len(outputs) == 1:
         ((name, array),) = outputs.items()
         text = _expanded(name, array, 1) if pretty else _text(name, array, None, b",")
@@ -102,7 +107,7 @@ def _columnar(outputs: Mapping[str, Array], *, pretty: bool) -> bytes:
     return b'{\n    "outputs": {%b\n    }\n}' % members
 
 
-def _row_objects(outputs: Mapping[str, Array], *, pretty: bool) -> bytes:
+def _row_objects(outputs: Mapping[str, Tensor], *, pretty: bool) -> bytes:
     start, between, end = b"{", b",", b"}"
     if pretty:
         start, between, end = b"\n        {\n            ", b",\n            ", b"\n        }"
@@ -117,13 +122,13 @@ def _row_objects(outputs: Mapping[str, Array], *, pretty: bool) -> bytes:
     return b"".join((_ROWS_OPEN, objects, _ROWS_CLOSE))
 
 
-def _row_texts(name: str, array: Array, *, pretty: bool) -> list[bytes]:
+def _row_texts(name: str, array: Tensor, *, pretty: bool) -> list[bytes]:
     """The JSON of each row of an array of at least one row."""
     comma = b", " if pretty else b","
     inner = array.shape[1:]
-    if array.dtype.kind in "OSU" or not array.size:
+    if not _is_written_whole(array):
         items = _items(name, array, 3 + len(inner) if pretty else None)
-        return _nest(items, inner, comma, rows=len(array))
+        return _nest(items, inner, comma, rows=array.shape[0])
     text = _numbers(array)
     opening, closing = b"[" * len(inner), b"]" * len(inner)
     cut = 1 + len(inner)
@@ -137,16 +142,21 @@ def _key(name: str) -> bytes:
     return quote(name.encode("utf-8", "surrogateescape"))
 
 
-def _text(name: str, array: Array, depth: int | None, comma: bytes) -> bytes:
+def _text(name: str, array: Tensor, depth: int | None, comma: bytes) -> bytes:
     """An array on one line; ``depth`` is that of its elements' parent less the array's rank - 1."""
-    if array.dtype.kind in "OSU" or not array.size:
+    if not _is_written_whole(array):
         items = _items(name, array, None if depth is None else depth - 1 + array.ndim)
         return _nest(items, array.shape, comma)[0]
     text = _numbers(array)
     return text if comma == b"," else text.replace(b",", comma)
 
 
-def _expanded(name: str, array: Array, depth: int) -> bytes:
+def _is_written_whole(array: Tensor) -> TypeIs[Array]:
+    """Whether :func:`_numbers` takes it; any other is written element by element."""
+    return not isinstance(array, DeepTensor) and array.dtype.kind not in "OSU" and array.size > 0
+
+
+def _expanded(name: str, array: Tensor, depth: int) -> bytes:
     """An array with every element on a line of its own, opened at ``depth``."""
     items = _items(name, array, depth + array.ndim)
     for level in range(array.ndim - 1, -1, -1):
@@ -162,15 +172,15 @@ def _expanded(name: str, array: Array, depth: int) -> bytes:
     return items[0]
 
 
-def _items(name: str, array: Array, depth: int | None) -> list[bytes]:
+def _items(name: str, array: Tensor, depth: int | None) -> list[bytes]:
     """The JSON of each element, in order; b64 objects on several lines where ``depth`` is given."""
     if not array.size:
         return []
     if array.dtype.kind not in "OSU":
-        return _numbers(array.reshape(-1))[1:-1].split(b",")
+        return _numbers(flat(array))[1:-1].split(b",")
     elements = [
         element if isinstance(element, bytes) else str(element).encode()
-        for element in array.reshape(-1).tolist()
+        for element in flat(array).tolist()
     ]
     if not name.endswith("_bytes"):
         return list(map(quote, elements))
@@ -223,28 +233,31 @@ def _numbers(array: Array) -> bytes:
 
 
 def _as_tensorflow(text: bytes, array: Array) -> bytes:
-    """Correct what orjson writes otherwise: tokens, and whole float32 numbers of nine digits.
+    """Correct what orjson writes otherwise: tokens, and two kinds of float32 numbers.
 
-    The latter are exact in TensorFlow Serving (123456792.0), and padded with zeros where only as
-    many digits are written as read back (123456790.0).
+    Whole numbers of nine digits are exact in TensorFlow Serving (123456792.0), and padded with
+    zeros where only as many digits are written as read back (123456790.0). The least normal number
+    has a shortest text that is a normal double of its own, above it; its nine digits are not.
     """
     if array.size <= _PRETTY:
-        odd, long = text.find(b"null") >= 0, text.find(b"0.0") >= 0
+        odd, long, tiny = text.find(b"null") >= 0, text.find(b"0.0") >= 0, text.find(b"e-38") >= 0
     else:
         peak = np.abs(array).max()
         odd = not np.isfinite(peak)
         if odd:
             peak = np.abs(array[np.isfinite(array)]).max(initial=0)
-        long = peak >= 1e8
-    if long and array.dtype.itemsize == 4:
-        text = _NINE_DIGITS.sub(lambda match: b"%d.0" % int(np.float32(float(match[0]))), text)
+        long, tiny = peak >= 1e8, bool((np.abs(array) == _TINY).any())
+    if array.dtype.itemsize == 4:
+        if long:
+            text = _NINE_DIGITS.sub(lambda match: b"%d.0" % int(np.float32(float(match[0]))), text)
+        if tiny:
+            text = text.replace(*_TINY_TEXTS)
     return _splice(text, array) if odd else text
 
 
 def _splice(text: bytes, array: Array) -> bytes:
     """Put the tokens that JSON lacks where orjson wrote ``null``, in the array's order."""
-    flat = array.reshape(-1)
-    odd = flat[~np.isfinite(flat)]
+    odd = array[~np.isfinite(array)]
     tokens = np.where(np.isnan(odd), b"NaN", np.where(odd > 0, b"Infinity", b"-Infinity"))
     pieces = text.split(b"null")
     parts = [piece for pair in zip(pieces, tokens.tolist(), strict=False) for piece in pair]

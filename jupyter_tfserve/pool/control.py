@@ -43,6 +43,7 @@ class Control:
         core: ServerCore[Servable],
         statistics: Statistics,
         runtime: Callable[[], dict[str, Any]],
+        open_http: Callable[[], None],
         shut_down: Callable[[], None],
     ) -> None:
         """Take part in the pool.
@@ -52,12 +53,14 @@ class Control:
             core: what is managed.
             statistics: counts of calls, for ``describe``.
             runtime: tells of the model runtime: its version and its devices.
+            open_http: lets the standalone door answer; called in the loop's thread.
             shut_down: ends the pool; called in the loop's thread after the reply.
         """
         self._loop = loop
         self._core = core
         self._statistics = statistics
         self._runtime = runtime
+        self._open_http = open_http
         self._shut_down = shut_down
         self.ownerless = asyncio.Event()
         """Set while nobody follows the events, which is how an owner is known."""
@@ -90,6 +93,8 @@ class Control:
             raise ValueError("a CALL frame holds a method and its params") from error
         if method == "subscribe":
             self._reply(connection, exchange, self._subscribe(connection))
+        elif method == "open_http":
+            self._send_reply(connection, exchange, self._run(self._open, params))
         elif method == "shutdown":
             self._reply(connection, exchange, {})
             self._shut_down()
@@ -103,6 +108,10 @@ class Control:
         else:
             text = f"The pool has no method {method!r}; it may be older than the server"
             self._send_reply(connection, exchange, _error(ServingError(Code.UNIMPLEMENTED, text)))
+
+    def _open(self, _params: dict[str, Any]) -> dict[str, Any]:
+        self._open_http()
+        return {}
 
     @staticmethod
     def _run(method: Callable[[dict[str, Any]], Any], params: dict[str, Any]) -> dict[str, Any]:

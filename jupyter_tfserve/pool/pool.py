@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..announcement import PoolInfo, announce, is_alive, make_socket_dir, withdraw
+from ..errors import Code, ServingError
 from ..http.limits import Limits
 from ..http.server import HttpServer
 from ..wire import Connection
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ..config import ModelConfig
     from ..servable import ServableId
     from .core.loader import Loader
-    from .options import HttpOptions, PoolOptions
+    from .options import PoolOptions
     from .servables.base import Servable
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,12 @@ class Pool:
             check_method_name=options.inference.enable_signature_method_name_check,
         )
         self._control = Control(
-            self._loop, self._core, statistics, runtime.describe, self._shut_down
+            self._loop,
+            self._core,
+            statistics,
+            runtime.describe,
+            self._open_http,
+            self._shut_down,
         )
         self._secret = secrets.token_hex(32)
         self._info: PoolInfo | None = None
@@ -116,8 +122,6 @@ class Pool:
         )
         atexit.register(withdraw, self._info)
         try:
-            if self._options.http is not None:
-                await self._listen_http(self._options.http)
             announce(self._info)
         except BaseException:
             withdraw(self._info)
@@ -137,10 +141,18 @@ class Pool:
         limit = self._options.inference.max_body_bytes
         return Connection(DoorConnection(self._secret, self._rest, self._control, limit))
 
-    async def _listen_http(self, options: HttpOptions) -> None:
-        limits = Limits(max_body_bytes=self._options.inference.max_body_bytes)
-        self._http = HttpServer(HttpDoor(self._rest, cors=options.cors), limits)
-        await self._http.start(socket.socket(fileno=options.fd))
+    def _open_http(self) -> None:
+        """Answer on the inherited socket from now on; its owner asks once models are there."""
+        options = self._options.http
+        if options is None:
+            raise ServingError(Code.FAILED_PRECONDITION, "This pool has inherited no socket")
+        if self._http is None:
+            limits = Limits(max_body_bytes=self._options.inference.max_body_bytes)
+            self._http = HttpServer(HttpDoor(self._rest, cors=options.cors), limits)
+            self._in_background(self._serve_http(self._http, options.fd))
+
+    async def _serve_http(self, server: HttpServer, fd: int) -> None:
+        await server.start(socket.socket(fileno=fd))
 
     # End
 
