@@ -188,7 +188,7 @@ class RestHandler(DoorHandler):
 
     async def _client_for(self, route: Route) -> PoolClient:
         self._track_activity = self._track_predictions and route.is_inference
-        client = await self.manager.client_for(route.spec.name)
+        client = await self.manager.client_for(route.spec)
         if client is None:
             raise not_served(route.spec)
         return client

@@ -181,11 +181,11 @@ class ManagedPool:
             self._enter(Phase.RUNNING)
             self._settle(client)
             await self._until_dead(host, client)
+            self.reason = host.epitaph
             self._enter(Phase.RESTARTING)
         finally:
             self.mirror.detach()
             await asyncio.shield(host.end())
-        self.reason = host.epitaph
 
     async def _until_dead(self, host: Host, client: PoolClient) -> None:
         death = asyncio.ensure_future(host.wait_dead())

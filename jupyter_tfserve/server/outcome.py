@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -23,15 +23,25 @@ _MAX_LOOKS = 20
 class FirstOutcome:
     """Follows one model from before its configuration is sent. A context manager.
 
-    ``problem`` asks the pool why it finds nothing to load, if it does not.
+    Args:
+        pool: where it is to be served.
+        name: the model's.
+        versions: those that have to be up or given up as well, if they are among the aspired.
+        problem: asks the pool why it finds nothing to load, if it does not.
     """
 
     def __init__(
-        self, pool: PoolMirror, name: str, problem: Callable[[], Awaitable[str | None]]
+        self,
+        pool: PoolMirror,
+        name: str,
+        versions: Iterable[int],
+        problem: Callable[[], Awaitable[str | None]],
     ) -> None:
         self._pool = pool
         self._name = name
+        self._versions = frozenset(versions)
         self._problem = problem
+        self._available = False
         self._outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._unsubscribe = pool.bus.subscribe(self._on_state)
 
@@ -78,7 +88,12 @@ class FirstOutcome:
     def _on_state(self, state: ServableState) -> None:
         if state.id.name != self._name or self._outcome.done():
             return
-        if state.state is ManagerState.AVAILABLE:
+        self._available |= state.state is ManagerState.AVAILABLE
+        if not self._available:
+            if state.state is ManagerState.END and state.code is not Code.OK:
+                self._outcome.set_exception(ServingError(state.code, state.message))
+        elif not any(
+            s.id.version in self._versions and s.state < ManagerState.AVAILABLE
+            for s in self._pool.monitor.versions(self._name)
+        ):
             self._outcome.set_result(None)
-        elif state.state is ManagerState.END and state.code is not Code.OK:
-            self._outcome.set_exception(ServingError(state.code, state.message))

@@ -111,7 +111,7 @@ class PoolManager(PoolSettings):
 
         # Labels come last: they may only point at versions that are available.
         staged = replace(model, labels={})
-        with FirstOutcome(pool, model.name, problem) as outcome:
+        with FirstOutcome(pool, model.name, model.labels.values(), problem) as outcome:
             async with self._changing:
                 before = self._find(model.name)
                 if before is not None and before.base_path == model.base_path:
@@ -200,18 +200,18 @@ class PoolManager(PoolSettings):
 
     # What doors ask
 
-    async def client_for(self, name: str) -> PoolClient | None:
+    async def client_for(self, spec: ModelSpec) -> PoolClient | None:
         """The way to a model; the managed pool's for a name that nobody knows, None without one.
 
         Raises:
             ServingError: UNAVAILABLE, saying what is happening, while the model's pool is down.
         """
-        pool = await self.registry.find(name)
+        pool = await self.registry.find(spec.name)
         if pool is not None and pool is not self.managed.mirror:
-            return pool.client_for(name)
+            return pool.client_for(spec)
         if self.managed.phase is Phase.RUNNING:
-            return self.managed.mirror.client_for(name)
-        if pool is not None or self._may_come(name):
+            return self.managed.mirror.client_for(spec)
+        if pool is not None or self._may_come(spec.name):
             raise self._down()
         return None
 

@@ -12,6 +12,7 @@ from .pool_client import PoolClient
 
 if TYPE_CHECKING:
     from ..announcement import PoolInfo
+    from ..servable import ModelSpec
     from .admission import Limits
 
 _CALL_TIMEOUT_S = 10.0
@@ -39,7 +40,7 @@ class PoolMirror:
         self._limits = limits
         self._client: PoolClient | None = None
         self._stale: set[str] = set()
-        self._recovering: set[str] = set()
+        self._awaited: dict[str, set[int]] = {}  # what was available when the pool was lost
 
     @property
     def client(self) -> PoolClient | None:
@@ -75,17 +76,19 @@ class PoolMirror:
         if self._client is not None:
             self._client.close()
 
-    def client_for(self, name: str) -> PoolClient:
+    def client_for(self, spec: ModelSpec) -> PoolClient:
         """The way to a model of this pool.
 
         Raises:
-            ServingError: UNAVAILABLE where the pool is gone, or has not yet loaded the model again.
+            ServingError: UNAVAILABLE where the pool is gone, or has been restarted and does not yet
+                have again what it had.
         """
         client = self.client
         if client is None:
             raise ServingError(Code.UNAVAILABLE, "The model pool is gone")
-        if name in self._recovering:
-            text = f"The model pool has been restarted and is loading model {name} again"
+        awaited = self._awaited.get(spec.name)
+        if awaited is not None and (spec.version is None or spec.version in awaited):
+            text = f"The model pool has been restarted and is loading model {spec.name} again"
             raise ServingError(Code.UNAVAILABLE, text)
         return client
 
@@ -97,7 +100,7 @@ class PoolMirror:
         """The pool will not come back: drop its states, and tell nobody."""
         self.monitor.clear()
         self._stale.clear()
-        self._recovering.clear()
+        self._awaited.clear()
 
     def _event(self, event: dict[str, Any]) -> None:
         if event.get("event") == "state":
@@ -108,9 +111,17 @@ class PoolMirror:
         if name in self._stale:
             self._stale.discard(name)
             self._replace([s for s in self.monitor.states() if s.id.name != name])
-        if state.state in (ManagerState.AVAILABLE, ManagerState.END):
-            self._recovering.discard(name)
         self.monitor.update(state)
+        if name in self._awaited and state.state >= ManagerState.AVAILABLE:
+            # A version that the new process does not know by now will not come.
+            coming = {
+                s.id.version
+                for s in self.monitor.versions(name)
+                if s.state < ManagerState.AVAILABLE
+            }
+            self._awaited[name] &= coming
+            if not self._awaited[name]:
+                del self._awaited[name]
         self.bus.publish(state)
 
     def _lost(self, client: PoolClient) -> None:
@@ -119,7 +130,9 @@ class PoolMirror:
         self._client = None
         states = self.monitor.states()
         self._stale = {state.id.name for state in states}
-        self._recovering |= {s.id.name for s in states if s.state is ManagerState.AVAILABLE}
+        for state in states:
+            if state.state is ManagerState.AVAILABLE:
+                self._awaited.setdefault(state.id.name, set()).add(state.id.version)
         now = time.time()
         self._replace(
             [

@@ -123,6 +123,23 @@ async def test_labels_of_a_new_model_are_assigned_once_it_is_available(
     assert manager.labels("a") == {"stable": 1}
 
 
+async def test_a_label_waits_for_the_version_that_it_points_at(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    pools.pool.problems["b"] = ""  # the test tells its states
+    labelled = replace(B, labels={"old": 1, "gone": 3})
+    loading = asyncio.ensure_future(manager.load(labelled))
+    await until(lambda: sent(pools.pool)[-1] == ["a", "b"])
+    for version, state in ((1, "START"), (2, "START"), (2, "AVAILABLE"), (1, "LOADING")):
+        pools.pool.set_state("b", version, ManagerState[state])
+    await manager.poll()
+    assert pools.pool.configs[-1]["models"][1]["labels"] == {}
+    pools.pool.set_state("b", 1, ManagerState.AVAILABLE)
+    await loading
+    assert pools.pool.configs[-1]["models"][1]["labels"] == {"old": 1, "gone": 3}
+
+
 async def test_a_new_model_whose_labels_are_refused_is_taken_back(
     manager: PoolManager, pools: Pools
 ) -> None:
@@ -148,7 +165,7 @@ async def test_an_unloaded_model_is_gone_and_the_pool_stays(
 async def test_an_empty_configuration_starts_nothing(manager: PoolManager, pools: Pools) -> None:
     await manager.reload_config(ModelServerConfig())
     await manager.poll()
-    assert await manager.client_for("a") is None
+    assert await manager.client_for(ModelSpec("a")) is None
     assert pools.hosts == []
 
 
@@ -182,10 +199,10 @@ async def test_while_the_pool_is_down_its_models_are_unavailable_and_say_why(
     await pools.hosts[0].die()
     await until(lambda: "no memory" in manager.managed.reason)
     with pytest.raises(ServingError, match="is being restarted: no memory") as raised:
-        await manager.client_for("a")
+        await manager.client_for(ModelSpec("a"))
     assert raised.value.code is Code.UNAVAILABLE
     assert [s.state for s in await manager.status(ModelSpec("a"))] == [ManagerState.START]
-    assert await manager.client_for("unknown") is None
+    assert await manager.client_for(ModelSpec("unknown")) is None
 
 
 async def test_the_model_of_the_traits_is_known_while_the_pool_starts(pools: Pools) -> None:
@@ -193,7 +210,7 @@ async def test_the_model_of_the_traits_is_known_while_the_pool_starts(pools: Poo
     manager = PoolManager(model_name="m", model_base_path="/models/m")
     manager.start()
     await until(lambda: pools.hosts)
-    for asking in (manager.client_for("m"), manager.status(ModelSpec("m"))):
+    for asking in (manager.client_for(ModelSpec("m")), manager.status(ModelSpec("m"))):
         with pytest.raises(ServingError, match="The model pool is starting"):
             await asking
     pools.gate.set()
@@ -208,7 +225,7 @@ async def test_the_models_of_a_file_are_read_by_the_pool(pools: Pools) -> None:
     manager.start()
     await until(lambda: pools.hosts)
     with pytest.raises(ServingError, match="starting"):
-        await manager.client_for("from_file")  # any name may be in it
+        await manager.client_for(ModelSpec("from_file"))  # any name may be in it
     pools.gate.set()
     await until(lambda: names(manager))
     assert names(manager) == ["from_file"]

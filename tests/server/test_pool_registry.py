@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 from fake_pool import FakePool, until
@@ -125,7 +126,7 @@ async def test_a_lost_managed_pool_shows_its_models_in_start(fake_pool: FakePool
     states = {s.id.version: s.state for s in mirror.monitor.status(ModelSpec("m"))}
     assert states == {1: ManagerState.START, 2: ManagerState.END}
     with pytest.raises(ServingError, match="gone") as raised:
-        mirror.client_for("m")
+        mirror.client_for(ModelSpec("m"))
     assert raised.value.code is Code.UNAVAILABLE
 
 
@@ -141,14 +142,47 @@ async def test_a_model_that_was_served_is_unavailable_until_it_is_loaded_again(
     again = FakePool(fake_pool.pool_id)
     await mirror.attach(await again.start())
     with pytest.raises(ServingError, match="loading model m again"):
-        mirror.client_for("m")
+        mirror.client_for(ModelSpec("m"))
     again.set_state("m", 3, ManagerState.LOADING)
     await until_known(mirror)
     assert [s.id.version for s in mirror.monitor.versions("m")] == [3]
     with pytest.raises(ServingError, match="loading model m again"):
-        mirror.client_for("m")
+        mirror.client_for(ModelSpec("m"))
     again.set_state("m", 3, ManagerState.AVAILABLE)
     await until_known(mirror)
-    assert mirror.client_for("m") is mirror.client
+    assert mirror.client_for(ModelSpec("m")) is mirror.client
+    mirror.detach()
+    await again.stop()
+
+
+async def test_each_version_that_was_served_is_waited_for(fake_pool: FakePool) -> None:
+    assert fake_pool.info is not None
+    for version in (1, 2, 3):
+        fake_pool.set_state("m", version, ManagerState.AVAILABLE)
+    mirror = PoolMirror(fake_pool.pool_id, "managed")
+    await mirror.attach(fake_pool.info)
+    await fake_pool.stop()
+    await until(lambda: mirror.client is None)
+    again = FakePool(fake_pool.pool_id)
+    await mirror.attach(await again.start())
+
+    def open_to() -> list[int | None]:
+        versions = []
+        for version in (None, 1, 2):
+            with suppress(ServingError):
+                mirror.client_for(ModelSpec("m", version))
+                versions.append(version)
+        return versions
+
+    again.set_state("m", 1, ManagerState.START)  # 3 has been removed meanwhile
+    again.set_state("m", 2, ManagerState.START)
+    await until_known(mirror)
+    assert open_to() == []
+    again.set_state("m", 2, ManagerState.AVAILABLE)
+    await until_known(mirror)
+    assert open_to() == [2]  # the latest may be another once all are there
+    again.set_state("m", 1, ManagerState.AVAILABLE)
+    await until_known(mirror)
+    assert open_to() == [None, 1, 2]
     mirror.detach()
     await again.stop()
