@@ -68,7 +68,7 @@ def test_anything_else_is_malformed_and_quoted(method: str, target: str) -> None
 
 @pytest.mark.parametrize("target", ["/v1/models", "/v1/models/versions/1", "/v1/models/labels/x"])
 def test_a_query_without_a_name_says_so(target: str) -> None:
-    with pytest.raises(ServingError, match="Missing model name in request."):
+    with pytest.raises(ServingError, match="Missing model name in request"):
         parse_route("GET", target)
 
 

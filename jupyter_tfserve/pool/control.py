@@ -5,7 +5,6 @@ Calls that may block run in threads of their own; they never hold up a request.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from ..wire import Connection, Kind
 from . import config_text
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from .core.server_core import ServerCore
@@ -42,6 +42,7 @@ class Control:
         loop: asyncio.AbstractEventLoop,
         core: ServerCore[Servable],
         statistics: Statistics,
+        *,
         runtime: Callable[[], dict[str, Any]],
         open_http: Callable[[], None],
         shut_down: Callable[[], None],
@@ -62,9 +63,6 @@ class Control:
         self._runtime = runtime
         self._open_http = open_http
         self._shut_down = shut_down
-        self.ownerless = asyncio.Event()
-        """Set while nobody follows the events, which is how an owner is known."""
-        self.ownerless.set()
         self._threads = ThreadPoolExecutor(_THREADS, "tfserve-control")
         self._subscribers: dict[Connection, int] = {}
         self._sequence = 0
@@ -135,7 +133,6 @@ class Control:
     def _subscribe(self, connection: Connection) -> dict[str, Any]:
         # The sequence is taken first: a state that is published meanwhile is told twice, not never.
         self._subscribers[connection] = sequence = self._sequence
-        self.ownerless.clear()
         states = [state.to_dict() for state in self._core.monitor.states()]
         return {"seq": sequence, "states": states}
 
@@ -153,8 +150,7 @@ class Control:
 
     def door_lost(self, connection: Connection) -> None:
         """A door that had proved itself is gone."""
-        if self._subscribers.pop(connection, None) is not None and not self._subscribers:
-            self.ownerless.set()
+        self._subscribers.pop(connection, None)
 
     # Methods: each blocks in a thread of its own
 

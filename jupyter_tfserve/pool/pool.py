@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..announcement import PoolInfo, announce, is_alive, make_socket_dir, withdraw
+from ..announcement import PoolInfo, announce, make_socket_dir, withdraw
 from ..errors import Code, ServingError
 from ..http.limits import Limits
 from ..http.server import HttpServer
@@ -24,6 +24,7 @@ from ..wire import Connection
 from .control import Control
 from .core.server_core import ServerCore
 from .http_door import HttpDoor
+from .owner import owner_ended
 from .rest_api import RestApi
 from .scheduler import Scheduler
 from .servables import runtime
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_OWNER_POLL_S = 0.5
-"""How often an owner without a connection is looked for, in seconds."""
 _START_TIMEOUT_S = 30.0
 _HTTP_GRACE_S = 5.0
 
@@ -78,9 +77,9 @@ class Pool:
             self._loop,
             self._core,
             statistics,
-            runtime.describe,
-            self._open_http,
-            self._shut_down,
+            runtime=runtime.describe,
+            open_http=self._open_http,
+            shut_down=self._shut_down,
         )
         self._secret = secrets.token_hex(32)
         self._info: PoolInfo | None = None
@@ -158,13 +157,9 @@ class Pool:
 
     async def _watch_owner(self) -> None:
         """A pool serves its owner's doors: without the owner it has no reason to stay."""
-        while True:
-            await self._control.ownerless.wait()
-            if not is_alive(self._options.owner_pid):
-                log.warning("The Jupyter server that owned this pool is gone; so is the pool")
-                self._leave()
-                return
-            await asyncio.sleep(_OWNER_POLL_S)
+        await owner_ended(self._options.owner_pid)
+        log.warning("The Jupyter server that owned this pool is gone; so is the pool")
+        self._leave()
 
     def _shut_down(self) -> None:
         self._in_background(self._close())

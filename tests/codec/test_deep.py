@@ -45,7 +45,7 @@ def test_deep_rows_are_answered_as_rows() -> None:
 
 
 def test_beyond_tensorflows_own_limit_the_text_is_its_own() -> None:
-    with pytest.raises(ServingError, match="^INVALID_ARGUMENT: tensor parsing error: x$"):
+    with pytest.raises(ServingError, match=r"^INVALID_ARGUMENT: tensor parsing error: x$"):
         parse_predict(f'{{"inputs": {nested("1", 255)}}}'.encode()).tensors(FLOAT)
 
 

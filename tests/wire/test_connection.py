@@ -67,7 +67,7 @@ async def test_frames_of_every_size_arrive_whole(size: int) -> None:
 
 
 async def test_a_payload_over_the_limit_is_refused_on_both_sides() -> None:
-    near, lost, far, received = await pair()
+    near, _, far, received = await pair()
     with pytest.raises(ValueError, match="over the limit"):
         near.send(Kind.CHUNK, 1, bytes(MAX_FRAME + 1))
     transport = near._transport
