@@ -61,6 +61,11 @@ def announcement_path(pool_id: str) -> Path:
     return _runtime_dir() / f"{_PREFIX}{pool_id}.json"
 
 
+def kernel_connection_path(pool_id: str) -> Path:
+    """The connection file of the kernel that a managed pool lives in."""
+    return _runtime_dir() / f"tfserve-kernel-{pool_id}.json"
+
+
 def make_socket_dir(pool_id: str) -> Path:
     """A new directory, closed to other users, whose path is short enough for a Unix socket."""
     directory = _runtime_dir() / f"{_PREFIX}{pool_id}"
@@ -85,6 +90,7 @@ def withdraw(info: PoolInfo) -> None:
     path = announcement_path(info.pool_id)
     path.unlink(missing_ok=True)
     path.with_suffix(".part").unlink(missing_ok=True)
+    kernel_connection_path(info.pool_id).unlink(missing_ok=True)
     if info.unix_path is not None:
         # The file may lie: no more is removed than a socket and an empty directory.
         with contextlib.suppress(OSError):

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import logging
 import os
 import secrets
 import socket
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..announcement import PoolInfo, announce, make_socket_dir, withdraw
@@ -179,10 +177,6 @@ class Pool:
         if self._info is not None:
             withdraw(self._info)
         if self._options.kind == "managed":
-            with contextlib.suppress(ImportError, RuntimeError):
-                from ipykernel.connect import get_connection_file
-
-                Path(get_connection_file()).unlink(missing_ok=True)
             os._exit(0)
 
     def _in_background(self, coroutine: Coroutine[None, None, None]) -> None:

@@ -13,7 +13,7 @@ from ..errors import Code, ServingError, invalid_argument
 from .base_handler import DoorHandler, authorized
 
 _HINTS = {
-    Code.NOT_FOUND: "GET …/tfserve/api/models lists what is served",
+    Code.NOT_FOUND: "%tfserve status, or GET …/tfserve/api/models, lists what is served",
     Code.UNAVAILABLE: "GET …/tfserve/api/pools tells what the pools are doing; try again soon",
     Code.FAILED_PRECONDITION: "Nothing was changed; what the error names has to be put right first",
     Code.INVALID_ARGUMENT: "Nothing was changed; see the README for the form of this request",
@@ -23,9 +23,11 @@ _HINTS = {
 class ManagementHandler(DoorHandler):
     """What the handlers of the management API share."""
 
+    hints: Mapping[Code, str] = _HINTS
+
     def error_body(self, error: ServingError) -> bytes:
         """The error, a hint where there is one, and the code by name."""
-        body = {"error": error.message, "hint": _HINTS.get(error.code), "code": error.code.name}
+        body = {"error": error.message, "hint": self.hints.get(error.code), "code": error.code.name}
         return json.dumps(body).encode()
 
     def reply(self, value: Any, status: int = 200) -> None:
@@ -51,6 +53,11 @@ class ManagementHandler(DoorHandler):
 
 class ModelsHandler(ManagementHandler):
     """All models."""
+
+    hints = _HINTS | {
+        Code.NOT_FOUND: "A model is a directory on the server's machine whose numbered folders are "
+        "its versions, such as /models/m with /models/m/1/saved_model.pb"
+    }
 
     @web.authenticated
     @authorized("read")

@@ -34,7 +34,6 @@ class TFServeExtension(ExtensionApp):
     version = __version__
     description = "Serve TensorFlow models from the notebook server."
     load_other_extensions = True
-    open_browser = False
     classes = [PoolManager]  # noqa: RUF012 - as traitlets wants it
 
     url_prefix = Unicode(

@@ -47,7 +47,7 @@ class Host(Protocol):
         """Return once the process has ended."""
 
     async def end(self) -> None:
-        """Kill what still runs and remove every file."""
+        """Kill what still runs and remove every file, even if the caller is cancelled."""
 
     @property
     def epitaph(self) -> str:
@@ -137,6 +137,8 @@ class ManagedPool:
                     await client.call("shutdown", timeout_s=_SHUTDOWN_S)
             task.cancel()
             await asyncio.wait({task})
+            if self._host is not None:
+                await self._host.end()  # which the task may not have had the time to wait for
         self._enter(Phase.STOPPED)
         self._settle(ServingError(Code.UNAVAILABLE, self.explanation))
 
@@ -185,7 +187,7 @@ class ManagedPool:
             self._enter(Phase.RESTARTING)
         finally:
             self.mirror.detach()
-            await asyncio.shield(host.end())
+            await host.end()
 
     async def _until_dead(self, host: Host, client: PoolClient) -> None:
         death = asyncio.ensure_future(host.wait_dead())

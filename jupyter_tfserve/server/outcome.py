@@ -58,7 +58,7 @@ class FirstOutcome:
         self._outcome.cancel()
 
     async def wait(self, client: PoolClient) -> None:
-        """Return once a version has become available since this was made.
+        """Return once a version has become available since this was made, or none had to.
 
         Raises:
             ServingError: the error of the version that failed first; NOT_FOUND where there is no
@@ -73,7 +73,7 @@ class FirstOutcome:
             )
             if client.closed.done():
                 raise lost_error()
-            if self._outcome.done() or self._pool.is_live(self._name):
+            if self._outcome.done() or self._is_coming():
                 continue
             looks += 1
             problem = await self._problem()
@@ -81,9 +81,18 @@ class FirstOutcome:
             if problem and looks > 1:
                 raise ServingError(Code.NOT_FOUND, problem)
             if looks > _MAX_LOOKS:
+                if self._pool.is_live(self._name):
+                    return  # it serves as before: nothing of it had to change
                 text = f"No version of model {self._name} is wanted by its version policy"
                 raise ServingError(Code.NOT_FOUND, text)
         self._outcome.result()
+
+    def _is_coming(self) -> bool:
+        """Whether a version is on its way; one that is up may still be of the old configuration."""
+        return any(
+            state.state < ManagerState.AVAILABLE
+            for state in self._pool.monitor.versions(self._name)
+        )
 
     def _on_state(self, state: ServableState) -> None:
         if state.id.name != self._name or self._outcome.done():

@@ -8,13 +8,11 @@ import os
 import re
 import signal
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.log import get_logger
 
-from ..announcement import PoolInfo, read_announcement, withdraw
+from ..announcement import PoolInfo, kernel_connection_path, read_announcement, withdraw
 from ..errors import Code, ServingError
 
 if TYPE_CHECKING:
@@ -56,6 +54,7 @@ class PoolKernel:
         self._kernel_specs = kernel_specs
         self._manager: AsyncKernelManager | None = None
         self._exit_status: int | None = None
+        self._ending: asyncio.Future[None] | None = None
 
     async def start(self) -> PoolInfo:
         """Launch the kernel and start the pool in it; leaves nothing behind where that fails.
@@ -73,7 +72,7 @@ class PoolKernel:
             text = f"{self._whose} did not start its pool in {self._options.start_timeout_s:g} s"
             raise ServingError(Code.UNAVAILABLE, text) from error
         except BaseException:
-            await asyncio.shield(self.end())
+            await self.end()
             raise
         info = read_announcement(self._pool_id)
         if info is None:
@@ -98,7 +97,15 @@ class PoolKernel:
         return f"its process ended with exit status {status}"
 
     async def end(self) -> None:
-        """Kill what still runs and remove every file; safe at any time, and twice."""
+        """Kill what still runs and remove every file; safe at any time.
+
+        It goes on where its caller is cancelled, and whoever calls again waits for the same end.
+        """
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
         manager, self._manager = self._manager, None
         if manager is not None:
             try:
@@ -130,7 +137,8 @@ class PoolKernel:
         from jupyter_client.manager import AsyncKernelManager
 
         self._manager = manager = AsyncKernelManager(
-            kernel_name=self._options.kernel_name, connection_file=_connection_file(self._pool_id)
+            kernel_name=self._options.kernel_name,
+            connection_file=str(kernel_connection_path(self._pool_id)),
         )
         if manager.has_trait("transport_encryption"):  # since jupyter_client 8.9
             manager.set_trait("transport_encryption", "auto")
@@ -205,12 +213,6 @@ class PoolKernel:
         assert self._manager is not None
         command = self._manager.format_kernel_cmd()
         return command[0] if command else "python"
-
-
-def _connection_file(pool_id: str) -> str:
-    directory = Path(jupyter_runtime_dir())
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return str(directory / f"tfserve-kernel-{pool_id}.json")
 
 
 async def _execute(client: AsyncKernelClient, code: str) -> dict[str, Any]:

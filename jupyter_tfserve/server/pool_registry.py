@@ -37,6 +37,7 @@ class PoolRegistry:
         self._unsubscribe: dict[str, Callable[[], None]] = {}
         self._scan: asyncio.Task[None] | None = None
         self._next_scan = 0.0
+        find_pools()  # what servers and pools that crashed together left lying is removed by it
 
     @property
     def pools(self) -> list[PoolMirror]:

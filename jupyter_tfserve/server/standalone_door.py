@@ -48,7 +48,7 @@ class StandaloneDoor:
         self._manager = manager
         self._host, self._port = sock.getsockname()[:2]
         headers = _CORS if cors else ()
-        self._stand_in = StandIn(sock, lambda: manager.managed.explanation, headers)
+        self._stand_in = StandIn(sock, self._explain, headers)
         self._changed = asyncio.Event()
         manager.on_phase = lambda _phase: self._changed.set()
         manager.managed.mirror.bus.subscribe(self._log_state)
@@ -78,6 +78,12 @@ class StandaloneDoor:
         """End the pool and the answers in its place."""
         await self._manager.stop()
         await self._stand_in.stop()
+
+    def _explain(self) -> str:
+        """Why the stand-in answers, in words for its callers."""
+        if self._manager.managed.phase is Phase.RUNNING:
+            return "The model pool is loading its models"
+        return self._manager.managed.explanation
 
     async def _open(self, *, again: bool) -> None:
         """Let the pool answer once its models are there."""

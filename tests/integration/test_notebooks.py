@@ -36,7 +36,9 @@ def output(shell: InteractiveShell, line: str) -> str:
     """All that a cell with this magic shows."""
     with capture_output() as captured:
         result = shell.run_cell(line).result
-    shown = [repr(result)] if result is not None else []
+    shown = [rich.data["text/plain"] for rich in captured.outputs]
+    if result is not None:
+        shown.append(repr(result))
     return "\n".join([captured.stdout, captured.stderr, *shown])
 
 
@@ -49,6 +51,9 @@ def test_the_magic_loads_shows_and_unloads(
     assert server.predict("m", [1.0, 2.0, 5.0]) == (200, {"predictions": [3.5, 4.0, 5.5]})
     assert "● AVAILABLE" in output(shell, "%tfserve status")
     assert "● AVAILABLE" in output(shell, "%tfserve status m")
+    refused = output(shell, "%tfserve load m /nowhere/at/all")
+    assert "Could not find base path /nowhere/at/all" in refused
+    assert server.predict("m", [1.0, 2.0, 5.0]) == (200, {"predictions": [3.5, 4.0, 5.5]})
     output(shell, "%tfserve unload m")
     assert server.predict("m", [1.0])[0] == 404
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from jupyter_tfserve.announcement import is_alive
 
@@ -72,11 +73,26 @@ class Server:
             return False
 
     def is_available(self, model: str) -> bool:
+        """Whether a version is up and none is on its way."""
         try:
-            status, body = self.ask("GET", f"/v1/models/{model}")
+            status, body = self.ask("GET", f"/v1/models/{quote(model)}")
         except (OSError, HTTPException):
             return False
-        return status == 200 and b'"AVAILABLE"' in body
+        if status != 200:
+            return False
+        states = {version["state"] for version in json.loads(body)["model_version_status"]}
+        return "AVAILABLE" in states and states.isdisjoint({"START", "LOADING"})
+
+    def wait_for(self, *models: str) -> None:
+        """Return once all these models are available."""
+        for model in models:
+            until(lambda model=model: self.must_run().is_available(model), f"{model} is AVAILABLE")
+
+    def must_run(self) -> Server:
+        """This server, unless it has ended by itself."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"ended with {self.process.returncode}:\n{self.log()[-5000:]}")
+        return self
 
     def log(self) -> str:
         return (self.folder / "server.log").read_text()
@@ -114,8 +130,11 @@ def standalone(folder: Path, *flags: str) -> Iterator[Server]:
 
 
 @contextmanager
-def jupyter(folder: Path, *flags: str) -> Iterator[Server]:
-    """A Jupyter server with the extension, once it answers."""
+def jupyter(folder: Path, *flags: str, app: str = "jupyter_server") -> Iterator[Server]:
+    """A Jupyter server with the extension, once it answers.
+
+    ``app`` is the module to run; ``jupyterlab`` adds the pages of JupyterLab.
+    """
     flags = (
         "--ServerApp.port=0",
         "--ServerApp.ip=127.0.0.1",
@@ -127,7 +146,7 @@ def jupyter(folder: Path, *flags: str) -> Iterator[Server]:
         "--ServerApp.jpserver_extensions={'jupyter_tfserve': True}",
         *flags,
     )
-    with _process(folder, "jupyter_server", *flags) as server:
+    with _process(folder, app, *flags) as server:
         server.prefix, server.headers = BASE_URL, {"Authorization": f"token {TOKEN}"}
         server.port = until(lambda: _jupyter_port(server), "the Jupyter server listens")
         until(lambda: server.answers("/api/status"), "the Jupyter server answers")
@@ -135,18 +154,12 @@ def jupyter(folder: Path, *flags: str) -> Iterator[Server]:
 
 
 def _jupyter_port(server: Server) -> int | None:
-    _must_run(server)
-    for path in (server.folder / "runtime").glob("jpserver-*.json"):
+    for path in (server.must_run().folder / "runtime").glob("jpserver-*.json"):
         try:
             return int(json.loads(path.read_text())["port"])
         except ValueError:  # half written
             continue
     return None
-
-
-def _must_run(server: Server) -> None:
-    if server.process.poll() is not None:
-        raise RuntimeError(f"ended with {server.process.returncode}:\n{server.log()[-5000:]}")
 
 
 @contextmanager
