@@ -154,12 +154,12 @@ def jupyter(folder: Path, *flags: str, app: str = "jupyter_server") -> Iterator[
 
 
 def _jupyter_port(server: Server) -> int | None:
-    for path in (server.must_run().folder / "runtime").glob("jpserver-*.json"):
-        try:
-            return int(json.loads(path.read_text())["port"])
-        except ValueError:  # half written
-            continue
-    return None
+    pid = server.must_run().process.pid
+    try:
+        info = json.loads((server.folder / "runtime" / f"jpserver-{pid}.json").read_text())
+    except (OSError, ValueError):  # not there yet, or half written
+        return None
+    return int(info["port"])
 
 
 @contextmanager
