@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from traitlets.log import get_logger
 
 from ..announcement import PoolInfo, kernel_connection_path, read_announcement, withdraw
 from ..errors import Code, ServingError
+from .last_words import LastWords
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -54,6 +56,7 @@ class PoolKernel:
         self._kernel_specs = kernel_specs
         self._manager: AsyncKernelManager | None = None
         self._exit_status: int | None = None
+        self._last_words = LastWords()
         self._ending: asyncio.Future[None] | None = None
 
     async def start(self) -> PoolInfo:
@@ -92,9 +95,14 @@ class PoolKernel:
         status = self._exit_status
         if status is None:
             return "its connection was lost"
+        if status == -signal.SIGKILL:  # which leaves no time for words
+            return "it was ended by SIGKILL"
         if status < 0:
-            return f"it was ended by {signal.Signals(-status).name}"
-        return f"its process ended with exit status {status}"
+            how = f"it was ended by {signal.Signals(-status).name}"
+        else:
+            how = f"its process ended with exit status {status}"
+        words = str(self._last_words)
+        return f"{how}, having said: {words}" if words else how
 
     async def end(self) -> None:
         """Kill what still runs and remove every file; safe at any time.
@@ -115,6 +123,7 @@ class PoolKernel:
                 get_logger().exception("%s could not be shut down", self._whose)
             finally:
                 manager.cleanup_connection_file()
+                self._last_words.close()
         info = read_announcement(self._pool_id)
         if info is not None:
             withdraw(info)
@@ -148,7 +157,13 @@ class PoolKernel:
         if self._options.pass_fds:
             arguments["pass_fds"] = tuple(self._options.pass_fds)
         try:
+            spec = manager.kernel_spec
+            if spec is None or "kernel_provisioner" not in spec.metadata:  # a process of this host
+                arguments["stderr"] = subprocess.PIPE
             await manager.start_kernel(**arguments)
+            process = getattr(manager.provisioner, "process", None)
+            if process is not None and process.stderr is not None:
+                await self._last_words.listen(process.stderr)
         except NoSuchKernel as error:
             installed = ", ".join(sorted(manager.kernel_spec_manager.find_kernel_specs()))
             text = (

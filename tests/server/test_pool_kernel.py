@@ -55,15 +55,16 @@ async def test_a_kernel_that_is_not_installed_is_named_with_those_that_are(
     assert left_in(jupyter_dirs) == []
 
 
-async def test_a_kernel_that_dies_at_start_is_told_with_its_exit_status(
+async def test_a_kernel_that_dies_at_start_is_told_with_its_exit_status_and_last_words(
     jupyter_dirs: Path,
 ) -> None:
-    install_kernel("dying", [sys.executable, "-c", "raise SystemExit(7)", "{connection_file}"])
+    code = "import sys; print('no such disk', file=sys.stderr); raise SystemExit(7)"
+    install_kernel("dying", [sys.executable, "-c", code, "{connection_file}"])
     error = await failure("dying")
     assert error.code is Code.UNAVAILABLE
     assert error.message == (
         "The kernel 'dying' died while the model pool was starting: "
-        "its process ended with exit status 7"
+        "its process ended with exit status 7, having said: no such disk"
     )
     assert left_in(jupyter_dirs) == []
 
