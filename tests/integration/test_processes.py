@@ -68,7 +68,7 @@ def test_a_pool_that_was_killed_is_replaced_and_serves_what_it_served(server: Se
         seen.add(status)
         if status == 503:
             assert re.search(
-                "pool (ended|is being restarted: it was ended by SIGKILL|.*is loading)",
+                "model pool (ended|is gone|is being restarted: it was ended by SIGKILL|.*is loading)",
                 answer["error"],
             )
         else:
