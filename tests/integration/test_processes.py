@@ -18,6 +18,7 @@ from servers import Server, jupyter, standalone, until
 from jupyter_tfserve.announcement import is_alive
 
 MODEL = "half_plus_three"
+REASONS = "ended|is gone|is being restarted: it was ended by SIGKILL|.*is loading"
 ANSWER = (200, {"predictions": [3.5, 4.0, 5.5]})
 
 
@@ -67,10 +68,7 @@ def test_a_pool_that_was_killed_is_replaced_and_serves_what_it_served(server: Se
             return False
         seen.add(status)
         if status == 503:
-            assert re.search(
-                "model pool (ended|is gone|is being restarted: it was ended by SIGKILL|.*is loading)",
-                answer["error"],
-            )
+            assert re.search(f"model pool ({REASONS})", answer["error"])
         else:
             assert (status, answer) == ANSWER
         return status == 200 and server.pool_pids() != [pool]
