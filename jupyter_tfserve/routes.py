@@ -78,10 +78,16 @@ def parse_route(method: str, target: str) -> Route:
 
 
 def _model_spec(name: str, version: str | None, label: str | None) -> ModelSpec:
-    number = None if version is None else int(version)
-    if number is not None and number > _INT64_MAX:
-        raise ServingError(Code.INVALID_ARGUMENT, "")
+    number = None if version is None else _int64(version)
     return ModelSpec(_decode(name), number, None if label is None else _decode(label))
+
+
+def _int64(digits: str) -> int:
+    # Leading zeros do not count; int() refuses very long texts with an error of its own.
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > len(str(_INT64_MAX)) or int(significant) > _INT64_MAX:
+        raise ServingError(Code.INVALID_ARGUMENT, "")
+    return int(significant)
 
 
 def _decode(text: str) -> str:

@@ -72,11 +72,18 @@ def test_a_query_without_a_name_says_so(target: str) -> None:
         parse_route("GET", target)
 
 
-def test_a_version_beyond_int64_has_an_error_without_text() -> None:
-    assert parse_route("GET", f"/v1/models/m/versions/{2**63 - 1}").spec.version == 2**63 - 1
+@pytest.mark.parametrize("digits", [str(2**63), "9" * 5000])  # the latter is too long for int()
+def test_a_version_beyond_int64_has_an_error_without_text(digits: str) -> None:
     with pytest.raises(ServingError) as refused:
-        parse_route("POST", f"/v1/models/m/versions/{2**63}:predict")
+        parse_route("POST", f"/v1/models/m/versions/{digits}:predict")
     assert (refused.value.http_status, refused.value.message) == (400, "")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2**63 - 1])
+def test_zeros_before_a_version_do_not_count(version: int) -> None:
+    for zeros in ("", "0" * 5000):
+        target = f"/v1/models/m/versions/{zeros}{version}"
+        assert parse_route("GET", target).spec == ModelSpec("m", version)
 
 
 @given(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])))

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 OPTIONS_HEADER = "X-TFServe-Options"
 
+_MAX_DIGITS = 18
+
 
 def not_served(spec: ModelSpec) -> ServingError:
     """What TensorFlow Serving says to a call for a model that it does not have."""
@@ -39,6 +41,12 @@ def not_served(spec: ModelSpec) -> ServingError:
     if spec.version is not None:
         version = f"Specific({spec.name}, {spec.version})"
     return ServingError(Code.NOT_FOUND, f"Servable not found for request: {version}")
+
+
+def _content_length(header: str) -> int:
+    """The length of a body that a header tells, 0 where it is none; Tornado refuses a bad one."""
+    # More digits are no length that any limit allows, and int() refuses very long texts.
+    return int(header[:_MAX_DIGITS]) if header.isdecimal() else 0
 
 
 @web.stream_request_body
@@ -88,8 +96,7 @@ class RestHandler(DoorHandler):
             self._refuse_body(error)
 
     async def _prepare_body(self) -> None:
-        length = self.request.headers.get("Content-Length", "")
-        size = int(length) if length.isdecimal() else 0
+        size = _content_length(self.request.headers.get("Content-Length", ""))
         limit = self.manager.max_body_bytes
         connection = cast("HTTP1Connection", self.request.connection)
         connection.set_max_body_size(max(2 * limit, size))

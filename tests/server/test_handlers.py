@@ -255,6 +255,12 @@ async def test_a_body_over_the_limit_is_413_and_names_the_limit(
     assert pools.pool.requests == []
 
 
+async def test_a_length_that_is_no_number_of_bytes_is_the_callers_fault(served: Server) -> None:
+    for length in ("9" * 5000, "-1", "1e3"):
+        reply = await served.send("POST", PREDICT, headers={**AUTH, "Content-Length": length})
+        assert reply.status == 400
+
+
 async def test_a_large_body_for_nobody_is_refused_in_the_right_form(server: Server) -> None:
     reply = await server.send("POST", PREDICT, bytes(2 << 20))
     assert reply.body == error("Servable not found for request: Latest(m)")
