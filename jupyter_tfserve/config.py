@@ -80,6 +80,7 @@ class ModelServerConfig:
 
 
 def _validate(model: ModelConfig) -> None:
+    _validate_values(model)
     if not model.base_path.startswith("/") and "://" not in model.base_path:
         raise invalid_argument(
             f"Expected model {model.name} to have an absolute path or URI; "
@@ -92,6 +93,27 @@ def _validate(model: ModelConfig) -> None:
         )
     if model.platform != TENSORFLOW:
         raise invalid_argument(f"Model {model.name} requests unsupported platform {model.platform}")
+
+
+def _validate_values(model: ModelConfig) -> None:
+    """Refuse what the proto's fields cannot hold, or a file system cannot look up."""
+    for text in (model.name, model.base_path, *model.labels):
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise invalid_argument(f"Model {model.name!r} has a text that is no UTF-8: {text!r}")
+    if "\0" in model.base_path:
+        raise invalid_argument(
+            f"Model {model.name} has a base path with a NUL character: {model.base_path!r}"
+        )
+    versions = [*model.labels.values()]
+    if isinstance(model.policy, Specific):
+        versions += model.policy.versions
+    for version in versions:
+        if not -(2**63) <= version < 2**63:
+            raise invalid_argument(f"Model {model.name} lists version {version}, beyond int64")
+    if isinstance(model.policy, Latest) and model.policy.num_versions >= 2**32:
+        raise invalid_argument(
+            f"Model {model.name} asks for {model.policy.num_versions} versions, beyond uint32"
+        )
 
 
 def policy_to_dict(policy: VersionPolicy) -> dict[str, Any]:

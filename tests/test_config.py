@@ -33,6 +33,27 @@ from jupyter_tfserve.errors import Code, ServingError
             "Illegal setting neither ModelServerConfig::model_type (deprecated) nor "
             "ModelServerConfig::model_platform, model name is m",
         ),
+        ((ModelConfig("\ud800", "/a"),), r"Model '\ud800' has a text that is no UTF-8: '\ud800'"),
+        (
+            (ModelConfig("m", "/a", labels={"\udcff": 1}),),
+            r"Model 'm' has a text that is no UTF-8: '\udcff'",
+        ),
+        (
+            (ModelConfig("m", "/a\0b"),),
+            r"Model m has a base path with a NUL character: '/a\x00b'",
+        ),
+        (
+            (ModelConfig("m", "/a", policy=Specific(frozenset({2**63}))),),
+            "Model m lists version 9223372036854775808, beyond int64",
+        ),
+        (
+            (ModelConfig("m", "/a", labels={"x": -(2**63) - 1}),),
+            "Model m lists version -9223372036854775809, beyond int64",
+        ),
+        (
+            (ModelConfig("m", "/a", policy=Latest(2**32)),),
+            "Model m asks for 4294967296 versions, beyond uint32",
+        ),
     ],
 )
 def test_a_bad_list_is_refused(models: tuple[ModelConfig, ...], text: str) -> None:

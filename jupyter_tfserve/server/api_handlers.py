@@ -12,11 +12,17 @@ from ..config import ModelConfig, ModelServerConfig, policy_from_dict
 from ..errors import Code, ServingError, invalid_argument
 from .base_handler import DoorHandler, authorized
 
+_PUT_RIGHT = "Nothing was changed; what the error names has to be put right first"
 _HINTS = {
     Code.NOT_FOUND: "%tfserve status, or GET …/tfserve/api/models, lists what is served",
     Code.UNAVAILABLE: "GET …/tfserve/api/pools tells what the pools are doing; try again soon",
-    Code.FAILED_PRECONDITION: "Nothing was changed; what the error names has to be put right first",
-    Code.INVALID_ARGUMENT: "Nothing was changed; see the README for the form of this request",
+    Code.FAILED_PRECONDITION: _PUT_RIGHT,
+    Code.INVALID_ARGUMENT: _PUT_RIGHT,
+    Code.CANCELLED: "Another request has unloaded or replaced the model meanwhile",
+    Code.DEADLINE_EXCEEDED: "The pool may still carry it out once it answers again; "
+    "%tfserve status, or GET …/tfserve/api/models, shows it",
+    Code.DATA_LOSS: "Nothing was changed; a file of the model is damaged or half copied: copy it "
+    "again",
 }
 
 
@@ -44,7 +50,7 @@ class ManagementHandler(DoorHandler):
         """
         try:
             value = json.loads(self.request.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise invalid_argument(f"The body is no JSON: {error}") from error
         if not isinstance(value, dict):
             raise invalid_argument("The body is no JSON object")

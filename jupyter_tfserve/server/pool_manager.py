@@ -98,8 +98,9 @@ class PoolManager(PoolSettings):
 
         Raises:
             ServingError: why it was refused or could not be loaded; the configuration is then as
-                it was.
+                it was, except where the pool was too late to tell (DEADLINE_EXCEEDED).
         """
+        self._with(model).validate()  # what is refused anyway starts no pool
         client = await self.managed.ensure_running()
         pool = self.managed.mirror
 
@@ -252,8 +253,10 @@ class PoolManager(PoolSettings):
         before, self.config_in_force = self.config_in_force, config
         try:
             await self._reload(client, config)
-        except BaseException:
-            self.config_in_force = before
+        except ServingError as error:
+            # A pool that is only late has been told, and will carry it out.
+            if error.code is not Code.DEADLINE_EXCEEDED:
+                self.config_in_force = before
             raise
 
     async def _take_back(

@@ -61,6 +61,7 @@ class FakePool:
         problems: Why models have no version to load, by name.
         refusal: What every reload is refused with.
         label_refusal: What a reload that lists labels is refused with.
+        late: Whether reloads are carried out but never replied to.
     """
 
     def __init__(self, pool_id: str = "", kind: str = "managed", owner_pid: int = 0) -> None:
@@ -77,6 +78,7 @@ class FakePool:
         self.problems: dict[str, str] = {}
         self.refusal: ServingError | None = None
         self.label_refusal: ServingError | None = None
+        self.late = False
         self.held: asyncio.Event | None = None
         self.connections: set[Connection] = set()
         self.chunks_received = 0
@@ -264,6 +266,8 @@ class _Door:
             reply = {"result": self._pool.call(connection, call["method"], call["params"])}
         except ServingError as error:
             reply = {"error": {"code": error.code.name, "message": error.message}}
+        if self._pool.late and call["method"] == "reload_config":
+            return
         connection.send(Kind.REPLY, exchange, json.dumps(reply).encode())
 
     async def _answer(self, connection: Connection, exchange: int, request: Request) -> None:

@@ -93,9 +93,10 @@ async def test_a_request_of_another_form_is_refused_by_name(
 
 
 async def test_a_body_that_is_no_json_is_refused(server: Server) -> None:
-    reply = await server.send("PUT", f"{API}/config", b"{")
-    assert reply.status == 400
-    assert "no JSON" in reply.json["error"]
+    for body in (b"{", b"\xff", b"[" * 100_000):
+        reply = await server.send("PUT", f"{API}/config", body)
+        assert reply.status == 400
+        assert "no JSON" in reply.json["error"]
 
 
 async def test_labels_are_set_and_removed_one_by_one(server: Server) -> None:

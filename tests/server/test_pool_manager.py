@@ -95,9 +95,24 @@ async def test_a_refused_change_leaves_the_configuration(
     assert manager.config_in_force == ModelServerConfig((A,))
 
 
+async def test_a_change_stands_that_a_late_pool_has_heard_of(
+    manager: PoolManager, pools: Pools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await manager.load(A)
+    monkeypatch.setattr("jupyter_tfserve.server.pool_manager._CALL_S", 0.05)
+    pools.pool.late = True
+    with pytest.raises(ServingError, match="did not answer the call") as raised:
+        await manager.load(B)
+    assert raised.value.code is Code.DEADLINE_EXCEEDED
+    assert names(manager) == sent(pools.pool)[-1] == ["a", "b"]
+
+
 async def test_an_invalid_configuration_never_reaches_the_pool(
     manager: PoolManager, pools: Pools
 ) -> None:
+    with pytest.raises(ServingError, match="absolute path"):
+        await manager.load(ModelConfig("b", "relative"))
+    assert pools.hosts == []
     await manager.load(A)
     with pytest.raises(ServingError, match="absolute path"):
         await manager.load(ModelConfig("b", "relative"))
