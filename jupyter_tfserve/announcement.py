@@ -52,7 +52,11 @@ class PoolInfo:
 
 def _runtime_dir() -> Path:
     directory = Path(jupyter_runtime_dir())
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"Jupyter's runtime directory cannot be used: {error.strerror}"
+        raise OSError(error.errno, text, str(directory)) from error
     return directory
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -123,3 +124,10 @@ def test_a_long_runtime_directory_still_gets_a_short_socket_path(
 def test_a_zombie_is_dead(zombie_pid: int) -> None:
     assert is_alive(os.getpid())
     assert not is_alive(zombie_pid)
+
+
+def test_a_runtime_directory_that_cannot_be_made_is_named(runtime_dir: Path) -> None:
+    runtime_dir.write_text("a file")
+    text = f"Jupyter's runtime directory cannot be used: File exists: '{runtime_dir}'"
+    with pytest.raises(OSError, match=re.escape(text)):
+        find_pools()

@@ -94,17 +94,24 @@ def normalise(argv: Sequence[str]) -> Flags:
     while arguments:
         argument = arguments.pop(0)
         name, equals, value = argument.removeprefix("--").partition("=")
-        if not argument.startswith("--") or name in _JUPYTER or "." in name:
-            flags.argv.append(argument)
+        if not argument.startswith("-"):
+            flags.notices.append(f"Argument {argument!r} belongs to no flag and is ignored")
+        elif not argument.startswith("--") or name in _JUPYTER or "." in name:
+            flags.argv.extend([argument] if equals else [argument, *_take_value(arguments)])
         elif name in SWITCHES:
             flags.argv.append(f"--{name}={value if equals else 'true'}")
         elif name in VALUES:
-            if not equals and arguments and not arguments[0].startswith("--"):
-                value, equals = arguments.pop(0), "="
-            flags.argv.append(f"--{name}={value}" if equals else argument)
+            values = [value] if equals else _take_value(arguments)
+            flags.argv.append("=".join([f"--{name}", *values]))
         elif name in UNUSED:
-            if not equals or value.lower() not in _OFF:
+            values = [value] if equals else _take_value(arguments)
+            if not values or values[0].lower() not in _OFF:
                 flags.notices.append(f"--{name} has no effect here")
         else:
             flags.notices.append(f"Unknown flag {argument} is ignored; --help lists the known ones")
     return flags
+
+
+def _take_value(arguments: list[str]) -> list[str]:
+    """The value after a flag that is written without ``=``; nothing where another flag follows."""
+    return [arguments.pop(0)] if arguments and not arguments[0].startswith("--") else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -117,12 +118,14 @@ class PoolKernel:
         manager, self._manager = self._manager, None
         if manager is not None:
             try:
-                async with asyncio.timeout(_END_S):
-                    await manager.shutdown_kernel(now=True)
+                if manager.has_kernel:  # there is nothing to shut down where none was launched
+                    async with asyncio.timeout(_END_S):
+                        await manager.shutdown_kernel(now=True)
             except Exception:  # noqa: BLE001 - a custom provisioner may raise anything
                 get_logger().exception("%s could not be shut down", self._whose)
             finally:
-                manager.cleanup_connection_file()
+                with contextlib.suppress(OSError):  # the manager forgets a half-written one
+                    kernel_connection_path(self._pool_id).unlink()
                 self._last_words.close()
         info = read_announcement(self._pool_id)
         if info is not None:

@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jupyter_core.application import JupyterApp
-from traitlets import Bool, Int, Unicode, default
+from traitlets import Bool, Int, TraitError, Unicode, default
 
 from .._version import __version__
 from .flags import SWITCHES, VALUES, normalise
@@ -53,7 +53,7 @@ class TFServeApp(JupyterApp):
     """
     classes = [StandaloneManager]  # noqa: RUF012 - as traitlets wants it
 
-    rest_api_port = Int(8501, config=True, help="Port of the REST API.")
+    rest_api_port = Int(8501, min=0, max=65535, config=True, help="Port of the REST API.")
     rest_api_host = Unicode(
         "127.0.0.1",
         config=True,
@@ -69,7 +69,10 @@ class TFServeApp(JupyterApp):
     # Vertex AI tells its containers by this variable to listen for other machines.
     @default("rest_api_port")
     def _default_port(self) -> int:
-        return int(os.environ.get("AIP_HTTP_PORT", "8501"))
+        port = os.environ.get("AIP_HTTP_PORT", "8501")
+        if not port.isdecimal():
+            raise TraitError(f"The variable AIP_HTTP_PORT is no port: {port!r}")
+        return int(port)
 
     @default("rest_api_host")
     def _default_host(self) -> str:
@@ -96,14 +99,18 @@ class TFServeApp(JupyterApp):
 
     async def serve(self) -> int:
         """Serve until a signal comes; returns the exit status."""
-        manager = StandaloneManager(parent=self)
+        try:
+            manager = StandaloneManager(parent=self)
+        except (OSError, TraitError) as error:
+            self.log.critical("Failed to start server. Error: %s", error)
+            return 1
         if not manager.model_base_path and not manager.model_config_file:
             text = "Both server_options.model_base_path and server_options.model_config_file are"
             self.log.critical("Failed to start server. Error: INVALID_ARGUMENT: %s empty!", text)
             return 1
         try:
             sock = self._listen()
-        except OSError as error:
+        except (OSError, TraitError) as error:
             self.log.critical("Failed to start server. Error: %s", error)
             return 1
         with sock:

@@ -104,21 +104,23 @@ class StandaloneDoor:
 
     # Models
 
-    async def _settled(self) -> None:
-        """Wait for the first outcome of each model, but not for one that keeps all others back."""
+    async def _settled(self) -> set[str]:
+        """Wait for the first outcome of each model, but not for one that keeps all others back.
+
+        Returns the models without any version to load, which have been told.
+        """
         loop = asyncio.get_running_loop()
         latest = loop.time() + _PATIENCE_S
         said: set[str] = set()
         while self._manager.managed.mirror.client is not None:
             pending, available = await self._look(said)
             if not pending or (available and loop.time() > latest):
-                return
+                break
             await asyncio.sleep(_LOOK_S)
+        return said
 
     async def _all_available(self) -> None:
-        said: set[str] = set()
-        await self._settled()
-        await self._look(said)
+        said = await self._settled()
         errors = [
             f"{{{state.id} due to error: {state.code.name}: {state.message}}}, "
             for model in self._manager.config_in_force.models

@@ -21,6 +21,7 @@ from jupyter_tfserve.server.flags import normalise
             ["--PoolManager.start_timeout=5", "--debug"],
         ),
         (["--log-level", "DEBUG"], ["--log-level", "DEBUG"]),
+        (["--port", "0", "--enable_profiler", "false", "--strict_start"], ["--strict_start=true"]),
         (["--model_name"], ["--model_name"]),  # traitlets says what is missing
     ],
 )
@@ -34,6 +35,15 @@ def test_flags_without_a_meaning_here_are_taken_with_a_notice() -> None:
     flags = normalise(["--enable_batching", "--port=0", "--enable_profiler=false", "--port=8500"])
     assert flags.argv == []
     assert flags.notices == ["--enable_batching has no effect here", "--port has no effect here"]
+
+
+def test_what_belongs_to_no_flag_is_told() -> None:
+    flags = normalise(["m", "--strict_start", "false", "--model_name=n"])
+    assert flags.argv == ["--strict_start=true", "--model_name=n"]
+    assert flags.notices == [
+        "Argument 'm' belongs to no flag and is ignored",
+        "Argument 'false' belongs to no flag and is ignored",
+    ]
 
 
 def test_an_unknown_flag_is_told_and_stops_nothing() -> None:

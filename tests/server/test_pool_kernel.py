@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sys
@@ -52,6 +53,32 @@ async def test_a_kernel_that_is_not_installed_is_named_with_those_that_are(
     assert error.code is Code.FAILED_PRECONDITION
     assert "no kernel 'no-such-kernel'" in error.message
     assert "python3" in error.message
+    assert left_in(jupyter_dirs) == []
+
+
+async def test_a_kernel_that_cannot_be_launched_says_why_and_no_more(
+    jupyter_dirs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    install_kernel("gone", ["/no/such/python", "{connection_file}"])
+    error = await failure("gone")
+    assert error.code is Code.UNAVAILABLE
+    assert error.message.startswith("The kernel 'gone' cannot be launched: ")
+    assert "/no/such/python" in error.message
+    assert "could not be shut down" not in caplog.text
+    assert left_in(jupyter_dirs) == []
+
+
+async def test_a_kernel_whose_connection_file_cannot_be_written_leaves_nothing(
+    jupyter_dirs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_space(file: str, **_: object) -> None:
+        Path(file).touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("jupyter_client.connect.write_connection_file", no_space)
+    error = await failure("python3")
+    assert error.message.endswith("cannot be launched: [Errno 28] No space left on device")
+    assert "could not be shut down" not in caplog.text
     assert left_in(jupyter_dirs) == []
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from fake_pool import FakePool, Pools, until
 from jupyter_door import Reply, read_reply
+from traitlets import TraitError
 from traitlets.config import Config
 
 from jupyter_tfserve.errors import Code, ServingError
@@ -128,7 +129,9 @@ async def test_a_pool_that_is_given_up_ends_the_command(
 
 
 @pytest.mark.parametrize("failing", ["failures", "problems"])
-async def test_a_strict_start_fails_with_any_model(pools: Pools, failing: str) -> None:
+async def test_a_strict_start_fails_with_any_model(
+    pools: Pools, failing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     error = ServingError(Code.NOT_FOUND, "no such file")
 
     def prepare(pool: FakePool) -> None:
@@ -141,6 +144,7 @@ async def test_a_strict_start_fails_with_any_model(pools: Pools, failing: str) -
     async with running(PoolManager=MODEL, TFServeApp={"strict_start": True}) as command:
         assert await command.task == 1
     assert not opened(pools)
+    assert capsys.readouterr().err.count("m: nothing there") == (failing == "problems")
 
 
 async def test_a_model_that_fails_does_not_stop_the_others(pools: Pools) -> None:
@@ -161,6 +165,38 @@ async def test_a_port_that_is_taken_is_told(pools: Pools) -> None:
         command = Running({"PoolManager": MODEL, "TFServeApp": port})
         assert await command.task == 1
     assert pools.hosts == []
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "words"),
+    [
+        ({"StandaloneManager": {"start_timeout": "soon"}}, {}, "'start_timeout' trait"),
+        ({}, {"AIP_HTTP_PORT": "http"}, "The variable AIP_HTTP_PORT is no port: 'http'"),
+        ({}, {"AIP_HTTP_PORT": "99999"}, "'rest_api_port' trait"),
+        ({}, {"JUPYTER_RUNTIME_DIR": "/dev/null"}, "runtime directory cannot be used"),
+    ],
+)
+async def test_what_was_set_wrong_is_told_in_a_line(
+    pools: Pools,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    config: dict[str, dict[str, object]],
+    environment: dict[str, str],
+    words: str,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert await TFServeApp(config=Config({"PoolManager": MODEL, **config})).serve() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "Failed to start server. Error: " in line
+    assert words in line
+    assert pools.hosts == []
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_out_of_range_is_refused(port: int) -> None:
+    with pytest.raises(TraitError, match="rest_api_port"):
+        TFServeApp(rest_api_port=port)
 
 
 def test_its_pools_get_the_socket_and_tensorflow_servings_defaults() -> None:
