@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 600.0
 """Loading a large model takes its time."""
+_LET_IN = "Set JUPYTER_TFSERVE_URL and JUPYTER_TOKEN to the server's address and token."
 
 
 class TFServeError(Exception):
@@ -104,20 +105,25 @@ class Client:
         text = error.read().decode("utf-8", "replace")
         try:
             answer = json.loads(text)
-            return TFServeError(answer["error"], answer.get("hint") or "", error.code)
+            message, hint = answer["error"], answer.get("hint") or ""
         except (ValueError, KeyError, TypeError):
             pass
+        else:
+            if error.code == HTTPStatus.FORBIDDEN and not hint:
+                hint = _LET_IN
+            return TFServeError(message, hint, error.code)
         if error.code == HTTPStatus.NOT_FOUND:
             return TFServeError(
-                f"{self.server.url} has no jupyter_tfserve.",
+                f"{self.server.url} has no jupyter_tfserve that can be managed.",
                 "Install jupyter_tfserve in the environment of the Jupyter server and restart it; "
-                "`jupyter server extension list` there shows whether it is enabled.",
+                "`jupyter server extension list` there shows whether it is enabled. "
+                "A `jupyter tfserve` serves what its flags say, and nothing else.",
                 error.code,
             )
         if error.code == HTTPStatus.FORBIDDEN:
             return TFServeError(
                 f"{self.server.url} does not let this notebook in.",
-                "Set JUPYTER_TFSERVE_URL and JUPYTER_TOKEN to the server's address and token.",
+                _LET_IN,
                 error.code,
             )
         return TFServeError(

@@ -48,9 +48,12 @@ def find_server() -> Server:
     started this kernel, or the only one of this user that runs on this machine.
 
     Raises:
-        NoServerError: where there is none, or several and none of them started this kernel.
+        NoServerError: where there is none, or several and none of them started this kernel; where
+            the variable is no URL.
     """
     if url := os.environ.get(URL_VARIABLE):
+        if not url.startswith(("http://", "https://")):
+            raise NoServerError(f"{URL_VARIABLE} has to begin with http:// or https://: {url}")
         return Server(f"{url.rstrip('/')}/", os.environ.get(TOKEN_VARIABLE, ""))
     servers = _running()
     parent = os.environ.get("JPY_PARENT_PID", "")

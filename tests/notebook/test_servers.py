@@ -63,6 +63,12 @@ def test_a_server_named_in_the_environment_wins(
     assert find_server().token == "theirs"
 
 
+def test_an_address_that_is_no_url_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_TFSERVE_URL", "localhost:8888")
+    with pytest.raises(NoServerError, match="http:// or https://: localhost:8888"):
+        find_server()
+
+
 def test_under_a_hub_the_token_is_in_the_environment(
     announce: Announce, monkeypatch: pytest.MonkeyPatch
 ) -> None:

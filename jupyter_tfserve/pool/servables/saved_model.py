@@ -148,6 +148,9 @@ def _tensor_info(info: meta_graph_pb2.TensorInfo) -> TensorInfo:
 
 
 def _code_of(error: Exception) -> Code:
+    # TensorFlow's loader raises the same for a file that is not there and for one that is damaged.
+    if str(error).startswith("Cannot parse file"):
+        return Code.DATA_LOSS
     return Code.NOT_FOUND if isinstance(error, OSError) else Code.INVALID_ARGUMENT
 
 

@@ -75,6 +75,16 @@ def test_a_wrong_dtype_is_refused_in_the_words_of_a_session_run(load: Load) -> N
     assert refused.value.message == "Expects arg[1] to be float but string is provided"
 
 
+def test_a_damaged_file_is_another_thing_than_a_missing_one(tmp_path: Path) -> None:
+    with pytest.raises(ServingError, match="does not exist at") as missing:
+        SavedModelServable(str(tmp_path))
+    assert missing.value.code is Code.NOT_FOUND
+    (tmp_path / "saved_model.pb").write_bytes(b"half a mod")
+    with pytest.raises(ServingError, match="Cannot parse file") as damaged:
+        SavedModelServable(str(tmp_path))
+    assert damaged.value.code is Code.DATA_LOSS
+
+
 def test_an_op_that_fails_says_why_with_its_code(load: Load) -> None:
     with pytest.raises(ServingError) as refused:
         load("fails/1").call("serving_default", {"x": floats(float("nan"))})
