@@ -24,6 +24,11 @@ _NO_USER = (
     "Forbidden: Jupyter did not accept this request. Send the server's token in a header, "
     "'Authorization: token TOKEN', to a host name that the server allows"
 )
+_NO_XSRF = (
+    "{}: a page that is logged in by a cookie has to send the value of the cookie '_xsrf' in the "
+    "header 'X-XSRFToken'"
+)
+_NO_ORIGIN = "Jupyter does not allow requests from pages of this origin (ServerApp.allow_origin)"
 
 
 _Verb = TypeVar("_Verb", bound=Callable[..., Awaitable[None]])
@@ -85,10 +90,14 @@ class DoorHandler(APIHandler):
         if isinstance(error, web.HTTPError):
             if status_code == 403 and not getattr(self, "_jupyter_current_user", None):
                 text = _NO_USER
+            elif status_code == 404 and not self._admitted:
+                text = _NO_ORIGIN  # Jupyter's own answer says nothing
             elif error.log_message:
                 text = error.log_message % error.args if error.args else error.log_message
             elif error.reason:
                 text = error.reason
+            if status_code == 403 and "xsrf" in text.lower():
+                text = _NO_XSRF.format(text)
         return ServingError(_CODES.get(status_code, Code.INTERNAL), text)
 
 

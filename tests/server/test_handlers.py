@@ -191,9 +191,28 @@ async def test_a_cookie_needs_the_xsrf_token_to_predict(served: Server) -> None:
     ).status == 200
     refused = await served.send("POST", PREDICT, b"{}", cookie)
     assert refused.status == 403
-    assert "_xsrf" in refused.json["error"]
+    assert "'_xsrf' argument missing from POST" in refused.json["error"]
+    assert "header 'X-XSRFToken'" in refused.json["error"]
+    wrong = await served.send("POST", PREDICT, b"{}", {**cookie, "X-XSRFToken": "2|aaaaaaaa|cc|1"})
+    assert "header 'X-XSRFToken'" in wrong.json["error"]
     accepted = {**cookie, "X-XSRFToken": "2|aaaaaaaa|bbbb|1"}
     assert (await served.send("POST", PREDICT, b"{}", accepted)).status == 200
+
+
+async def test_a_page_of_another_origin_learns_which_setting_keeps_it_out(
+    served: Server, pools: Pools
+) -> None:
+    login = await served.send("GET", f"{MODEL}?token={TOKEN}", None, NO_AUTH)
+    user = login.headers["set-cookie"].split(";")[0]
+    headers = {
+        "Cookie": f"{user}; _xsrf=2|aaaaaaaa|bbbb|1",
+        "X-XSRFToken": "2|aaaaaaaa|bbbb|1",
+        "Origin": "https://page.example",
+    }
+    reply = await served.send("POST", PREDICT, b"{}", headers)
+    assert reply.status == 404  # as Jupyter answers
+    assert "ServerApp.allow_origin" in reply.json["error"]
+    assert pools.pool.requests == []
 
 
 async def test_a_foreign_host_name_is_refused(served: Server) -> None:
