@@ -34,8 +34,9 @@ build: $(INSTALLED)
 	$(BIN)/python -m build
 
 $(INSTALLED): pyproject.toml jupyter_tfserve/_version.py $(LABEXTENSION)
+	@echo "Installing into $(VENV): minutes and about 3 GB the first time"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --editable '.[test,lint]'
+	$(BIN)/pip install --quiet --editable '.[test,lint]'
 	touch $@
 
 # The browser tests drive Debian's Chromium.

@@ -23,6 +23,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
     from .server.app import TFServeExtension
 

@@ -139,15 +139,18 @@ def run(*, check: bool) -> None:
         model_url = f"{url}v1/models/{MODEL}"
         wait_for(f"version of {MODEL}", server, lambda: is_available(url, token))
         print(
-            f"\nThe tutorial:  {url}lab/tree/{TUTORIAL}?token={token}\n\n"
-            f"{MODEL} is served. From any shell:\n\n"
+            f"\n{MODEL} is served. From any shell:\n\n"
             f"  curl -H 'Authorization: token {token}' \\\n"
             f"    -d '{json.dumps(BODY)}' \\\n"
-            f"    {model_url}:predict\n\n"
-            f"JupyterLab logs to {LOG}. Ctrl-C stops it.\n",
+            f"    {model_url}:predict\n",
             flush=True,
         )
         if not check:
+            print(
+                f"The tutorial:  {url}lab/tree/{TUTORIAL}?token={token}\n\n"
+                f"JupyterLab logs to {LOG}. Ctrl-C stops it.\n",
+                flush=True,
+            )
             server.wait()
             return
         answer = call(f"{model_url}:predict", token, BODY)
@@ -168,7 +171,7 @@ def main() -> None:
     except DemoError as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:
-        sys.exit(130)
+        print("Stopped.")
 
 
 if __name__ == "__main__":

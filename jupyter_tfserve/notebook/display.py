@@ -48,13 +48,17 @@ class Status:
         pools = len({(model.get("owner") or {}).get("pool") for model in self._models})
         return f"{_count(number, 'model')} in {_count(pools, 'pool')}"
 
+    def _where(self) -> str:
+        path = model_path(self._models[0]["name"]) if len(self._models) == 1 else "/v1/models/NAME"
+        return f"{self._url.rstrip('/')}{path}"
+
     def __repr__(self) -> str:
         if not self._models:
             return NOTHING_SERVED
         rows = _rows(self._models)
         table = [_COLUMNS, *(row.cells for row in rows)]
         widths = [max(len(cells[i]) for cells in table) for i in range(len(_COLUMNS))]
-        lines = [f"{self._headline()} · {self._url}v1/models", _text_line(_COLUMNS, widths)]
+        lines = [f"{self._headline()} · {self._where()}", _text_line(_COLUMNS, widths)]
         for row in rows:
             lines.append(_text_line(row.cells, widths))
             if row.reason:
@@ -67,7 +71,7 @@ class Status:
         head = "".join(f"<th{_align(column)}>{column}</th>" for column in _COLUMNS)
         body = "".join(map(_html_row, _rows(self._models)))
         return _output(
-            f'{self._headline()} <span class="dim">· {escape(self._url)}v1/models</span>'
+            f'{self._headline()} <span class="dim">· {escape(self._where())}</span>'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
 
@@ -125,7 +129,7 @@ def _model_rows(model: dict[str, Any]) -> list[_Row]:
             pool if first else "",
             version.get("device") or _NONE,
             _bytes((version.get("memory") or {}).get("host")),
-            f"{version.get('requests', 0):,}",
+            _NONE if state == "END" else f"{version.get('requests', 0):,}",
         )
         rows.append(_Row(state, failed, cells, its_labels, reason, first))
     return rows

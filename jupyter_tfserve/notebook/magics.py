@@ -50,6 +50,11 @@ class _Line:
         return self._text
 
 
+def _is_served(model: dict[str, Any]) -> bool:
+    """Whether a model is configured or has a version that has not ended; others are history."""
+    return model["base_path"] is not None or any(v["state"] != "END" for v in model["versions"])
+
+
 @magics_class
 class TFServeMagics(Magics):
     """The magic and its subcommands."""
@@ -65,13 +70,7 @@ class TFServeMagics(Magics):
 
     @line_magic
     def tfserve(self, line: str) -> Any:
-        """Serve TensorFlow models from this notebook.
-
-        %tfserve load NAME PATH    serve the versions in the directory PATH as NAME
-        %tfserve status [NAME]     what is served, and how it is
-        %tfserve unload NAME       serve NAME no longer
-        %tfserve help              all subcommands
-        """
+        """Serve TensorFlow models from this notebook; the full text is :data:`_HELP`."""
         try:
             command, *arguments = shlex.split(line) or ["status"]
         except ValueError as error:
@@ -97,17 +96,20 @@ class TFServeMagics(Magics):
         try:
             model = client.load(name, full)
         except BaseException:
-            line.update(_Line(f"▲ {name} was not loaded"))
+            line.update(_Line(f"▲ {name} was not loaded; what was served stays as it was"))
             raise
         line.update(Loaded(model, client.server.url, time.monotonic() - start))
 
-    def _unload(self, name: str) -> None:
+    def _unload(self, name: str) -> _Line:
         Client().unload(name)
+        return _Line(f"□ {name} is no longer served")
 
     def _status(self, name: str | None = None) -> Status:
         client = Client()
         models = client.models()
-        if name is not None:
+        if name is None:
+            models = [model for model in models if _is_served(model)]
+        else:
             models = [model for model in models if model["name"] == name]
             if not models:
                 raise TFServeError(
@@ -118,3 +120,7 @@ class TFServeMagics(Magics):
 
     def _help(self) -> None:
         print(_HELP)  # noqa: T201  (a magic's output is the cell's)
+
+
+# What `%tfserve?` shows.
+TFServeMagics.tfserve.__doc__ = f"Serve TensorFlow models from this notebook.\n\n{_HELP}"

@@ -40,13 +40,15 @@ class PoolSettings(LoggingConfigurable):
         0, config=True, help="How often a failed load is repeated before the version is given up."
     )
     load_retry_interval_micros = Int(
-        60_000_000, config=True, help="Time between two attempts to load a version, in 1e-6 s."
+        60_000_000,
+        config=True,
+        help="Time between two attempts to load a version, in microseconds.",
     )
     num_load_threads = Int(
         0, config=True, help="Versions that may load at a time; 0 is one for each CPU."
     )
     rest_api_timeout_in_ms = Int(
-        30_000, config=True, help="Time-out of one call, in 1e-3 s; 0 or less is none."
+        30_000, config=True, help="Time-out of one call, in milliseconds; 0 or less is none."
     )
     saved_model_tags = Unicode(
         "serve", config=True, help="Comma-separated tags of the graph to load from a SavedModel."

@@ -106,7 +106,11 @@ class TFServeApp(JupyterApp):
             return 1
         if not manager.model_base_path and not manager.model_config_file:
             text = "Both server_options.model_base_path and server_options.model_config_file are"
-            self.log.critical("Failed to start server. Error: INVALID_ARGUMENT: %s empty!", text)
+            self.log.critical(
+                "Failed to start server. Error: INVALID_ARGUMENT: %s empty! "
+                "Give --model_base_path=… or --model_config_file=…",
+                text,
+            )
             return 1
         try:
             sock = self._listen()

@@ -56,6 +56,7 @@ class StandaloneDoor:
     async def serve(self) -> int:
         """Serve until the pool is given up; returns the exit status then."""
         await self._stand_in.start()
+        self._log.info("Listening on port %s; TensorFlow and the models are loading", self._port)
         try:
             await self._manager.start_configured()
             if self._strict:
@@ -99,8 +100,8 @@ class StandaloneDoor:
                 return
         await self._stand_in.stop()
         host = f"[{self._host}]" if ":" in self._host else self._host
-        text = "Serving again at" if again else "Serving TensorFlow Serving's REST API at"
-        self._log.info("%s http://%s:%s/v1/models/", text, host, self._port)
+        ready = "Ready again" if again else "Ready"
+        self._log.info("%s: http://%s:%s/v1/models/NAME", ready, host, self._port)
 
     # Models
 

@@ -20,6 +20,7 @@ export interface IVersion {
 /** One model as the management API lists it. */
 export interface IModel {
   readonly name: string;
+  readonly base_path: string | null;
   readonly labels: Readonly<Record<string, number>>;
   /** Why no version is found, as of a base path that does not exist. */
   readonly problem: string | null;

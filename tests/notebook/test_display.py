@@ -50,7 +50,7 @@ def test_a_status_is_a_table_with_a_line_for_each_version() -> None:
         URL,
     )
     assert repr(status).splitlines() == [
-        "2 models in 1 pool · http://localhost:8888/v1/models",
+        "2 models in 1 pool · http://localhost:8888/v1/models/NAME",
         "Model  Version  State        Labels  Pool     Device    Memory  Requests",
         "mnist       10  ● AVAILABLE  stable  managed  –              –   118,630",
         "             9  ◒ UNLOADING                   –              –         0",

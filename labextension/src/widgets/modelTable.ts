@@ -23,6 +23,7 @@ export class ModelTable extends Widget {
   constructor(models: readonly IModel[], url: string, trans: TranslationBundle) {
     super();
     this.addClass('jp-tfserve-ModelTable');
+    models = models.filter(isServed);
     this.node.append(
       ...(models.length === 0
         ? [
@@ -32,6 +33,11 @@ export class ModelTable extends Widget {
         : [element('code', {}, url), table(models, trans)])
     );
   }
+}
+
+/** Whether a model is configured or has a version that has not ended; others are history. */
+function isServed(model: IModel): boolean {
+  return model.base_path !== null || model.versions.some(version => version.state !== 'END');
 }
 
 function table(models: readonly IModel[], trans: TranslationBundle): HTMLElement {
