@@ -67,6 +67,8 @@ class PoolManager(PoolSettings):
             self.config_in_force = config  # its name is known while the pool starts
             await self.managed.ensure_running()
             return
+        if self.model_base_path:
+            self.log.warning("model_base_path is ignored, as model_config_file is set")
         client = await self.managed.ensure_running()
         parameters = {"path": self.model_config_file}
         answer = await client.call("load_config_file", parameters, _CALL_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -245,6 +246,17 @@ async def test_the_models_of_a_file_are_read_by_the_pool(pools: Pools) -> None:
     await until(lambda: names(manager))
     assert names(manager) == ["from_file"]
     assert ("load_config_file", {"path": "/etc/models.config"}) in pools.pool.calls
+    await manager.stop()
+
+
+async def test_a_base_path_beside_a_file_is_told_to_be_ignored(
+    pools: Pools, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = PoolManager(model_config_file="/etc/models.config", model_base_path="/models/m")
+    manager.log = logging.getLogger("test")
+    await manager.start_configured()
+    assert names(manager) == ["from_file"]
+    assert "model_base_path is ignored" in caplog.text
     await manager.stop()
 
 
