@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
@@ -9,17 +10,37 @@ from ._version import __version__
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .notebook.publishing import Published, publish, publish_async, unpublish
     from .notebook.servers import Server, find_server
+    from .pool.servables.signature import Signature
 
-__all__ = ["Server", "__version__", "find_server", "load_ipython_extension"]
+__all__ = [
+    "Published",
+    "Server",
+    "Signature",
+    "__version__",
+    "find_server",
+    "load_ipython_extension",
+    "publish",
+    "publish_async",
+    "unpublish",
+]
+
+_PUBLIC = {
+    "Published": ".notebook.publishing",
+    "Server": ".notebook.servers",
+    "Signature": ".pool.servables.signature",
+    "find_server": ".notebook.servers",
+    "publish": ".notebook.publishing",
+    "publish_async": ".notebook.publishing",
+    "unpublish": ".notebook.publishing",
+}
 
 
 def __getattr__(name: str) -> Any:
     """The names for notebooks, loaded when they are used: a server imports this module too."""
-    if name in ("Server", "find_server"):
-        from .notebook import servers
-
-        return getattr(servers, name)
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -31,7 +31,8 @@ class PoolInfo:
 
     ``kind`` is ``managed`` or ``notebook``; ``owner_pid`` the process of the Jupyter server that it
     belongs to; ``address`` is ``unix:PATH`` or ``tcp:HOST:PORT``; ``secret`` proves a door to the
-    pool and the pool to a door; ``kernel_id`` is the kernel's, where one is known.
+    pool and the pool to a door; ``kernel_id`` is the kernel's, where one is known; ``name`` is what
+    a notebook pool is called, such as ``train.ipynb``.
     """
 
     pool_id: str
@@ -42,6 +43,7 @@ class PoolInfo:
     address: str
     secret: str
     kernel_id: str = ""
+    name: str = ""
     wire_version: int = WIRE_VERSION
 
     @property

@@ -81,6 +81,14 @@ class Client:
         """
         self._call("DELETE", f"models/{quote(name, safe='')}")
 
+    def adopt(self, pool_id: str) -> dict[str, Any]:
+        """Tell the server of a pool in a notebook's kernel that has just been announced to it.
+
+        Raises:
+            TFServeError: where the server does not see it, or may not use it.
+        """
+        return self._call("POST", "pools", {"id": pool_id})
+
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         request = Request(  # noqa: S310  (the URL is the user's own server)
             f"{self.server.url}tfserve/api/{path}",

@@ -17,6 +17,8 @@ from IPython.display import display
 
 from .client import Client, TFServeError
 from .display import Loaded, Status
+from .publish_line import USAGE, parse_publish
+from .publishing import publish, unpublish
 from .servers import NoServerError
 
 if TYPE_CHECKING:
@@ -26,14 +28,21 @@ if TYPE_CHECKING:
 
 _USAGE = {
     "load": "load NAME PATH",
+    "publish": USAGE,
     "unload": "unload NAME",
+    "unpublish": "unpublish NAME",
     "status": "status [NAME]",
     "help": "help",
 }
 _HELP = """\
 %tfserve load NAME PATH    serve the versions in the directory PATH as NAME
+%tfserve publish MODEL     serve a model of this notebook's memory, while its kernel lives
+    --name NAME            under NAME; by default as its variable is called
+    --version N            as version N; by default the next one
+    --freeze | --follow    with the weights as they are now (the default), or as they become
 %tfserve status [NAME]     what is served, and how it is
 %tfserve unload NAME       serve NAME no longer
+%tfserve unpublish NAME    the same for a model that this notebook has published
 %tfserve help              this text
 
 PATH holds numbered folders, one a version: PATH/1/saved_model.pb. A relative path starts at the
@@ -63,7 +72,9 @@ class TFServeMagics(Magics):
         super().__init__(shell)
         self._commands: dict[str, Callable[..., Any]] = {
             "load": self._load,
+            "publish": self._publish,
             "unload": self._unload,
+            "unpublish": unpublish,
             "status": self._status,
             "help": self._help,
         }
@@ -79,6 +90,8 @@ class TFServeMagics(Magics):
             known = ", ".join(self._commands)
             raise UsageError(f"%tfserve has no subcommand {command!r}. It has: {known}.")
         method = self._commands[command]
+        if command == "publish":
+            arguments = [line.split(None, 1)[1] if arguments else ""]
         try:
             signature(method).bind(*arguments)
         except TypeError:
@@ -99,6 +112,18 @@ class TFServeMagics(Magics):
             line.update(_Line(f"▲ {name} was not loaded; what was served stays as it was"))
             raise
         line.update(Loaded(model, client.server.url, time.monotonic() - start))
+
+    def _publish(self, line: str) -> None:
+        arguments = parse_publish(line)
+        assert self.shell is not None
+        model = self.shell.ev(arguments.model)  # type: ignore[no-untyped-call]
+        try:
+            published = publish(
+                model, arguments.name, version=arguments.version, weights=arguments.weights
+            )
+        except ValueError as error:
+            raise TFServeError(str(error)) from None
+        display(published)  # type: ignore[no-untyped-call]
 
     def _unload(self, name: str) -> _Line:
         Client().unload(name)

@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -19,6 +20,8 @@ from ..announcement import is_alive
 
 URL_VARIABLE = "JUPYTER_TFSERVE_URL"
 TOKEN_VARIABLE = "JUPYTER_TOKEN"  # noqa: S105  (the variable's name, no secret)
+
+_HERE = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,27 @@ def find_server() -> Server:
     raise NoServerError(
         f"Several Jupyter servers run here ({urls}), and none of them started this process. "
         f"Choose one: set {URL_VARIABLE}, and {TOKEN_VARIABLE} to its token."
+    )
+
+
+def server_pid(server: Server) -> int:
+    """The process of a Jupyter server on this machine: the one that pools are announced to.
+
+    Raises:
+        NoServerError: where none of the servers that run here is this one.
+    """
+    wanted = urlsplit(server.url)
+    for data in _running():
+        found = urlsplit(data["url"])
+        same_host = wanted.hostname == found.hostname or {wanted.hostname, found.hostname} <= _HERE
+        if same_host and (wanted.port, wanted.path) == (found.port, found.path):
+            return int(data["pid"])
+    # A server behind a proxy, as under a hub, may go by another address than its file says.
+    if parent := os.environ.get("JPY_PARENT_PID"):
+        return int(parent)
+    raise NoServerError(
+        f"{server.url} is no Jupyter server of this machine, and models can only be published from "
+        "the machine of the server. Save the model there and load it: %tfserve load NAME PATH"
     )
 
 

@@ -6,6 +6,7 @@ magic in the user's.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
 _running: Pool | None = None
 
 
+def running() -> Pool | None:
+    """This process's pool, if it has one that has not ended."""
+    return _running if _running is not None and not _running.ended else None
+
+
 def start(options: str) -> None:
     """Start this process's pool and return once it listens and is announced.
 
-    A process has one pool; a second call leaves the first as it is.
+    A process has one pool; a second call leaves the first as it is, unless that has ended.
 
     Args:
         options: JSON of :class:`.options.PoolOptions`.
@@ -26,10 +32,15 @@ def start(options: str) -> None:
         ImportError: where TensorFlow is missing in this environment.
     """
     global _running  # noqa: PLW0603  (one pool a process, as one process owns the device)
-    if _running is None:
+    if running() is None:
         from .options import PoolOptions
+
+        parsed = PoolOptions.from_json(options)
+        if parsed.kind == "managed":
+            # Before TensorFlow is imported: its start-up is chatty. A user's kernel stays as it is.
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         from .pool import Pool
 
-        pool = Pool(PoolOptions.from_json(options))
+        pool = Pool(parsed)
         pool.start()
         _running = pool

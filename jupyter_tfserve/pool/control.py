@@ -46,6 +46,7 @@ class Control:
         runtime: Callable[[], dict[str, Any]],
         open_http: Callable[[], None],
         shut_down: Callable[[], None],
+        unpublish: Callable[[str], None],
     ) -> None:
         """Take part in the pool.
 
@@ -56,6 +57,7 @@ class Control:
             runtime: tells of the model runtime: its version and its devices.
             open_http: lets the standalone door answer; called in the loop's thread.
             shut_down: ends the pool; called in the loop's thread after the reply.
+            unpublish: withdraws a published model by its name.
         """
         self._loop = loop
         self._core = core
@@ -63,6 +65,7 @@ class Control:
         self._runtime = runtime
         self._open_http = open_http
         self._shut_down = shut_down
+        self._withdraw = unpublish
         self._threads = ThreadPoolExecutor(_THREADS, "tfserve-control")
         self._subscribers: dict[Connection, int] = {}
         self._sequence = 0
@@ -71,6 +74,7 @@ class Control:
             "load_config_file": self._load_config_file,
             "config_text": self._config_text,
             "poll": self._poll,
+            "unpublish": self._unpublish,
             "describe": self._describe,
         }
         self._unsubscribe = core.bus.subscribe(self._state_published)
@@ -168,6 +172,10 @@ class Control:
 
     def _poll(self, _params: dict[str, Any]) -> dict[str, Any]:
         self._core.poll_now()
+        return {}
+
+    def _unpublish(self, params: dict[str, Any]) -> dict[str, Any]:
+        self._withdraw(params["name"])
         return {}
 
     def _describe(self, _params: dict[str, Any]) -> dict[str, Any]:

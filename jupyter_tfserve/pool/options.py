@@ -38,6 +38,8 @@ class PoolOptions:
     pool_id: str
     kind: str
     owner_pid: int
+    kernel_id: str = ""
+    name: str = ""
     core: CoreOptions = field(default_factory=CoreOptions)
     inference: InferenceOptions = field(default_factory=InferenceOptions)
     http: HttpOptions | None = None
@@ -54,6 +56,8 @@ class PoolOptions:
             pool_id=data["pool_id"],
             kind=data["kind"],
             owner_pid=data["owner_pid"],
+            kernel_id=data.get("kernel_id", ""),
+            name=data.get("name", ""),
             core=CoreOptions(**data.get("core", {})),
             inference=InferenceOptions(**data.get("inference", {})),
             http=HttpOptions(**data["http"]) if data.get("http") else None,

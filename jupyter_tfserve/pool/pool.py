@@ -23,6 +23,7 @@ from .control import Control
 from .core.server_core import ServerCore
 from .http_door import HttpDoor
 from .owner import owner_ended
+from .publisher import Publisher
 from .rest_api import RestApi
 from .scheduler import Scheduler
 from .servables import runtime
@@ -46,7 +47,12 @@ _HTTP_GRACE_S = 5.0
 
 
 class Pool:
-    """One process's pool; made and started once, in any thread."""
+    """One process's pool; made and started once, in any thread.
+
+    Attributes:
+        publisher: Serves models of this process's memory.
+        ended: Whether it has gone for good.
+    """
 
     def __init__(self, options: PoolOptions) -> None:
         self._options = options
@@ -71,10 +77,12 @@ class Pool:
             statistics,
             check_method_name=options.inference.enable_signature_method_name_check,
         )
+        self.publisher = Publisher(self._core)
         self._control = Control(
             self._loop,
             self._core,
             statistics,
+            unpublish=self.publisher.unpublish,
             runtime=runtime.describe,
             open_http=self._open_http,
             shut_down=self._shut_down,
@@ -84,6 +92,17 @@ class Pool:
         self._listener: asyncio.Server | None = None
         self._http: HttpServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.ended = False
+
+    @property
+    def pool_id(self) -> str:
+        """The name of its announcement."""
+        return self._options.pool_id
+
+    @property
+    def owner_pid(self) -> int:
+        """The process of the Jupyter server whose doors it serves."""
+        return self._options.owner_pid
 
     # Life
 
@@ -116,6 +135,8 @@ class Pool:
             host=socket.gethostname(),
             address=address,
             secret=self._secret,
+            kernel_id=self._options.kernel_id,
+            name=self._options.name,
         )
         atexit.register(withdraw, self._info)
         try:
@@ -157,12 +178,16 @@ class Pool:
         """A pool serves its owner's doors: without the owner it has no reason to stay."""
         await owner_ended(self._options.owner_pid)
         log.warning("The Jupyter server that owned this pool is gone; so is the pool")
-        self._leave()
+        if self._options.kind == "managed":
+            self._leave()
+        else:
+            await self._close()
 
     def _shut_down(self) -> None:
         self._in_background(self._close())
 
     async def _close(self) -> None:
+        self.ended = True
         if self._http is not None:
             await self._http.close(_HTTP_GRACE_S)
         if self._listener is not None:
@@ -178,6 +203,7 @@ class Pool:
             withdraw(self._info)
         if self._options.kind == "managed":
             os._exit(0)
+        self._loop.stop()
 
     def _in_background(self, coroutine: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(coroutine)

@@ -87,7 +87,7 @@ class ModelHandler(ManagementHandler):
     @web.authenticated
     @authorized("write")
     async def delete(self, name: str) -> None:
-        """Take it out of the configuration."""
+        """Take it out of the configuration, or withdraw it where a notebook has published it."""
         await self.manager.unload(name)
         self.reply({})
 
@@ -120,11 +120,25 @@ class LabelHandler(ManagementHandler):
 class PoolsHandler(ManagementHandler):
     """All pools."""
 
+    hints = _HINTS | {
+        Code.NOT_FOUND: "The server and the kernel have to run on one machine, with one "
+        "JUPYTER_RUNTIME_DIR, and the kernel has to belong to this server"
+    }
+
     @web.authenticated
     @authorized("read")
     async def get(self) -> None:
         """List them; starts nothing."""
         self.reply({"pools": await self.manager.describe_pools()})
+
+    @web.authenticated
+    @authorized("write")
+    async def post(self) -> None:
+        """A notebook's kernel has announced its pool: take it in now."""
+        pool_id = self.json_object().get("id")
+        if not isinstance(pool_id, str):
+            raise invalid_argument('Expected {"id": POOL} with the id of an announced pool')
+        self.reply(await self.manager.adopt(pool_id))
 
 
 class PoolRestartHandler(ManagementHandler):

@@ -47,7 +47,8 @@ def describe_model(
             "problem": None,
             "versions": [_version(state) for state in pool.monitor.versions(name)],
         }
-    return {**told, "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": None}}
+    notebook = pool.name if pool.kind == "notebook" else None
+    return {**told, "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": notebook}}
 
 
 def _version(state: ServableState) -> dict[str, Any]:
@@ -66,7 +67,8 @@ def describe_pool(
     described: dict[str, Any] = {
         "id": pool.pool_id,
         "kind": pool.kind,
-        "phase": "running" if managed is None else str(managed.phase),
+        "name": pool.name,
+        "phase": str(managed.phase) if managed else "ended" if pool.ended else "running",
         "reason": None if managed is None else managed.reason or None,
         "in_flight": pool.client.admission.in_flight if pool.client else 0,
         "process": told.get("process"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import ModelConfig, ModelServerConfig
 from ..errors import Code, ServingError
+from ..servable import ModelSpec
 from ..state import ServableState, ServableStateMonitor
 from .admission import Limits
 from .description import describe_all, describe_model, describe_pool
@@ -19,12 +20,13 @@ from .pool_registry import PoolRegistry
 from .pool_settings import PoolSettings
 
 if TYPE_CHECKING:
-    from ..servable import ModelSpec
     from .managed_pool import Host
     from .pool_client import PoolClient
 
 _CALL_S = 30.0
 """A call that waits for no model is answered within this time, in seconds."""
+_UNPUBLISH_S = 60.0
+"""Withdrawing a model waits for its calls under way."""
 _NOTHING = ServableStateMonitor()
 
 
@@ -133,11 +135,16 @@ class PoolManager(PoolSettings):
                 raise
 
     async def unload(self, name: str) -> None:
-        """Take a model out of the configuration.
+        """Take a model out of the configuration, or withdraw one that a notebook has published.
 
         Raises:
-            ServingError: NOT_FOUND where it is not configured.
+            ServingError: NOT_FOUND where it is neither.
         """
+        pool = self.registry.pool_for(name)
+        if pool is not None and pool.kind == "notebook" and not self.is_configured(name):
+            client = pool.client_for(ModelSpec(name))
+            await client.call("unpublish", {"name": name}, _UNPUBLISH_S)
+            return
         async with self._changing:
             self._get(name)
             await self._apply(self._without(name))
@@ -200,6 +207,16 @@ class PoolManager(PoolSettings):
             describe_pool(pool, told, self.managed if pool is self.managed.mirror else None)
             for pool, told in zip(pools, answers, strict=True)
         ]
+
+    async def adopt(self, pool_id: str) -> dict[str, Any]:
+        """Take in a notebook pool that has just been announced, and describe it.
+
+        Raises:
+            ServingError: NOT_FOUND where this server sees no such announcement.
+        """
+        pool = await self.registry.adopt(pool_id)
+        (told,) = await describe_all([pool])
+        return describe_pool(pool, told, None)
 
     # What doors ask
 

@@ -21,13 +21,15 @@ _CALL_TIMEOUT_S = 10.0
 class PoolMirror:
     """One pool as the server sees it, over all its restarts.
 
-    Fed by the pool's events. When the pool is lost its models stay in the mirror, in START, until
-    the next process tells of them; until then :meth:`client_for` explains.
+    Fed by the pool's events. When a managed pool is lost its models stay in the mirror, in START,
+    until the next process tells of them. A notebook pool does not come back: its models stay in
+    END. In both cases :meth:`client_for` explains.
 
     Attributes:
         pool_id: The same over restarts.
         kind: ``managed`` or ``notebook``.
         monitor: The last known states.
+        ended: Whether it was a notebook's and has gone for good.
         bus: Tells every state after the monitor has taken it in.
     """
 
@@ -35,12 +37,18 @@ class PoolMirror:
         self.pool_id = pool_id
         self.kind = kind
         self.info: PoolInfo | None = None
+        self.ended = False
         self.monitor = ServableStateMonitor()
         self.bus = EventBus()
         self._limits = limits
         self._client: PoolClient | None = None
         self._stale: set[str] = set()
         self._awaited: dict[str, set[int]] = {}  # what was available when the pool was lost
+
+    @property
+    def name(self) -> str:
+        """What users call it: the notebook's name, where it is one's."""
+        return (self.info.name if self.info is not None else "") or self.kind
 
     @property
     def client(self) -> PoolClient | None:
@@ -81,8 +89,11 @@ class PoolMirror:
 
         Raises:
             ServingError: UNAVAILABLE where the pool is gone, or has been restarted and does not yet
-                have again what it had.
+                have again what it had; NOT_FOUND where it will not come back.
         """
+        if self.ended:
+            text = f"Model {spec.name} is not served any more: {self._epitaph}"
+            raise ServingError(Code.NOT_FOUND, text)
         client = self.client
         if client is None:
             raise ServingError(Code.UNAVAILABLE, "The model pool is gone")
@@ -124,10 +135,32 @@ class PoolMirror:
                 del self._awaited[name]
         self.bus.publish(state)
 
+    @property
+    def _epitaph(self) -> str:
+        return f"the kernel that published it ({self.name}) has ended"
+
+    def _end(self) -> None:
+        self.ended = True
+        now = time.time()
+        for state in self.monitor.states():
+            if state.state is not ManagerState.END:
+                ended = replace(
+                    state,
+                    state=ManagerState.END,
+                    code=Code.UNAVAILABLE,
+                    message=f"{self._epitaph[0].upper()}{self._epitaph[1:]}",
+                    since=now,
+                )
+                self.monitor.update(ended)
+                self.bus.publish(ended)
+
     def _lost(self, client: PoolClient) -> None:
         if client is not self._client:
             return
         self._client = None
+        if self.kind == "notebook":
+            self._end()
+            return
         states = self.monitor.states()
         self._stale = {state.id.name for state in states}
         for state in states:

@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.log import get_logger
 
 from ..announcement import PoolInfo, find_pools
-from ..errors import ServingError
+from ..errors import Code, ServingError
 from .pool_mirror import PoolMirror
 
 if TYPE_CHECKING:
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
 
 _RESCAN_S = 1.0
 """Announcements are looked through no more often than this, whatever is asked for, in seconds."""
+_MAX_ENDED = 8
+"""Notebook pools that have ended and are still shown."""
 
 
 class PoolRegistry:
     """The pools of this server, managed and notebook ones, by the names that they serve.
 
     A name belongs to one pool. A configured name is the managed pool's; else the pool that has a
-    live version of it keeps it from one that came later.
+    live version of it keeps it from one that came later. A notebook pool that has ended keeps its
+    names until others take them, so that callers are told what became of their model.
 
     ``is_configured`` tells whether a name stands in the server's configuration.
     """
@@ -71,7 +75,7 @@ class PoolRegistry:
     async def find(self, name: str) -> PoolMirror | None:
         """The same, after a look for new announcements where the name is unknown."""
         owner = self._owners.get(name)
-        if owner is None:
+        if owner is None or owner.ended:
             await self.rescan()
             owner = self._owners.get(name)
         return owner
@@ -86,6 +90,25 @@ class PoolRegistry:
         if self._scan is not None:
             await asyncio.shield(self._scan)
 
+    async def adopt(self, pool_id: str) -> PoolMirror:
+        """Take in a notebook pool that says it has just been announced.
+
+        Raises:
+            ServingError: NOT_FOUND where this server sees no such announcement, or cannot connect.
+        """
+        if pool_id not in self._pools:
+            if self._scan is not None:
+                await asyncio.shield(self._scan)  # it may have begun before the announcement
+            self._next_scan = 0.0
+            await self.rescan()
+        pool = self._pools.get(pool_id)
+        if pool is None or pool.ended:
+            text = (
+                f"This server finds no pool {pool_id} of its notebooks in {jupyter_runtime_dir()}"
+            )
+            raise ServingError(Code.NOT_FOUND, text)
+        return pool
+
     async def close(self) -> None:
         """Let go of every pool."""
         if self._scan is not None:
@@ -99,6 +122,7 @@ class PoolRegistry:
 
     async def _adopt_announced(self) -> None:
         found = await asyncio.to_thread(find_pools, os.getpid())
+        self._drop_ended()
         for info in found:
             if info.kind == "notebook" and info.pool_id not in self._pools:
                 await self._adopt(info)
@@ -111,7 +135,17 @@ class PoolRegistry:
             get_logger().warning("An announced pool is left aside: %s", error.message)
             return
         self.add(pool)
-        client.closed.add_done_callback(lambda _: self.remove(pool))
+        client.closed.add_done_callback(lambda _: self._drop_ended())
+
+    def _drop_ended(self) -> None:
+        """Forget the ended pools whose names are others' by now, and the oldest of the rest."""
+        owners = set(self._owners.values())
+        ended = [pool for pool in self._pools.values() if pool.ended]
+        for pool in ended:
+            if pool not in owners:
+                self.remove(pool)
+        for pool in [pool for pool in ended if pool in owners][:-_MAX_ENDED]:
+            self.remove(pool)
 
     def _elect(self, name: str) -> None:
         candidates = [pool for pool in self._pools.values() if pool.monitor.versions(name)]

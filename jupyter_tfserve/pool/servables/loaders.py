@@ -1,4 +1,4 @@
-"""Which kind of servable a version's directory holds, and how it is loaded."""
+"""How servables come to be loaded: from a version's directory, or from this process's memory."""
 
 from __future__ import annotations
 
@@ -28,6 +28,24 @@ class SavedModelLoader(Loader["Servable"]):
 
     def unload(self) -> None:
         """Close the model."""
+        if self._servable is not None:
+            self._servable.close()
+            self._servable = None
+
+
+class LiveLoader(Loader["Servable"]):
+    """Hands out a servable that was made beforehand: a model that is in memory already."""
+
+    def __init__(self, servable: Servable) -> None:
+        self._servable: Servable | None = servable
+
+    def load(self) -> Servable:
+        """Return it; see :meth:`Loader.load`."""
+        assert self._servable is not None
+        return self._servable
+
+    def unload(self) -> None:
+        """Close it."""
         if self._servable is not None:
             self._servable.close()
             self._servable = None

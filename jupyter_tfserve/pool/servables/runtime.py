@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the import: its start-up is chatty
 
 import tensorflow as tf
 

@@ -1,0 +1,40 @@
+"""What stands behind ``%tfserve publish``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import NoReturn
+
+from IPython.core.error import UsageError
+
+USAGE = "publish MODEL [--name NAME] [--version N] [--freeze | --follow]"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}\nUsage: %tfserve {USAGE}")
+
+
+def parse_publish(text: str) -> argparse.Namespace:
+    """Read the line: ``model`` (an expression), ``name``, ``version`` and ``weights``.
+
+    Raises:
+        UsageError: where it does not read so.
+    """
+    parser = _Parser(prog="%tfserve publish", add_help=False)
+    parser.add_argument("model")
+    parser.add_argument("--name", type=_unquoted)
+    parser.add_argument("--version", type=int)
+    weights = parser.add_mutually_exclusive_group()
+    weights.add_argument("--freeze", dest="weights", action="store_const", const="freeze")
+    weights.add_argument("--follow", dest="weights", action="store_const", const="follow")
+    # Not as a shell splits: the quotes in models["a"] are Python's.
+    arguments = parser.parse_args(shlex.split(text, posix=False))
+    if arguments.name is None and arguments.model.isidentifier():
+        arguments.name = arguments.model
+    return arguments
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

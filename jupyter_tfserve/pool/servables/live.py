@@ -1,0 +1,112 @@
+"""Models in this process's memory, as they are or as they were when they were published."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tensorflow.core.framework import types_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow_serving.apis import get_model_metadata_pb2
+
+from ...servable import SignatureInfo
+from .base import Footprint, Servable
+from .live_calls import TracedCall
+from .live_model import live_calls
+from .proto_text import debug_text, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...codec.deep import Tensor
+    from ...servable import TensorInfo
+
+_METHOD = "tensorflow/serving/predict"
+
+
+class LiveServable(Servable):
+    """A model that was made in this process."""
+
+    def __init__(self, model: Any, signatures: Any = None, *, freeze: bool | None = None) -> None:
+        """Trace the model's signatures; see :func:`.live_model.live_calls` for the arguments.
+
+        Raises:
+            ServingError: INVALID_ARGUMENT, saying what is missing.
+            Exception: whatever the model's own code raises when it is traced.
+        """
+        self._calls = live_calls(model, signatures, freeze=freeze)
+        self.signatures = {
+            key: SignatureInfo(
+                key, dict(sorted(call.inputs.items())), dict(sorted(call.outputs.items())), _METHOD
+            )
+            for key, call in self._calls.items()
+        }
+        traced = [call for call in self._calls.values() if isinstance(call, TracedCall)]
+        variables = {id(v): v for call in traced for v in call.variables}.values()
+        # TensorFlow frees a variable or a table with the object that made it. Frozen weights are
+        # copies, so a model that is nothing but weights may go.
+        frozen = len(traced) == len(self._calls) and freeze is not False
+        needed = not frozen or any(call.shares for call in traced)
+        self._kept = (model, signatures) if needed else None
+        self.footprint = _footprint([(v.device, v.shape, v.dtype) for v in variables])
+
+    def call(
+        self,
+        signature: str,
+        inputs: Mapping[str, Tensor],
+        outputs: Sequence[str] | None = None,
+    ) -> dict[str, Tensor]:
+        """Run one signature; see :meth:`Servable.call`."""
+        call = self._calls[signature]
+        results = dict(zip(call.outputs, call([inputs[name] for name in call.inputs]), strict=True))
+        return results if outputs is None else {alias: results[alias] for alias in outputs}
+
+    @cached_property
+    def metadata(self) -> str:  # type: ignore[override]
+        """All signatures as TensorFlow Serving's printer writes them."""
+        definitions = {key: _definition(info) for key, info in self.signatures.items()}
+        return to_json(get_model_metadata_pb2.SignatureDefMap(signature_def=definitions))
+
+    def debug_text(self, signature: str) -> str:
+        """The signature as errors quote it; see :meth:`Servable.debug_text`."""
+        return debug_text(_definition(self.signatures[signature]))
+
+    def close(self) -> None:
+        """Let go of the model and of the copies of its weights."""
+        self._calls = {}
+        self._kept = None
+
+
+def _definition(info: SignatureInfo) -> meta_graph_pb2.SignatureDef:
+    return meta_graph_pb2.SignatureDef(
+        inputs={name: _tensor(tensor) for name, tensor in info.inputs.items()},
+        outputs={name: _tensor(tensor) for name, tensor in info.outputs.items()},
+        method_name=info.method_name,
+    )
+
+
+def _tensor(info: TensorInfo) -> meta_graph_pb2.TensorInfo:
+    tensor = meta_graph_pb2.TensorInfo(
+        name=info.tensor, dtype=types_pb2.DataType.Value(f"DT_{info.dtype.upper()}")
+    )
+    if info.shape is None:
+        tensor.tensor_shape.unknown_rank = True
+    else:
+        tensor.tensor_shape.SetInParent()
+        for size in info.shape:
+            tensor.tensor_shape.dim.add(size=size)
+    return tensor
+
+
+def _footprint(variables: Sequence[tuple[str, Any, Any]]) -> Footprint:
+    """Bytes of variables, given as device, shape and dtype."""
+    host = device = 0
+    where = "CPU"
+    for name, shape, dtype in variables:
+        size = (shape.num_elements() or 0) * dtype.size
+        if ":GPU:" in name:
+            where = f"GPU:{name.rpartition(':')[2]}"
+            device += size
+        else:
+            host += size
+    return Footprint(where, host, device)
