@@ -117,12 +117,9 @@ class TFServeMagics(Magics):
         arguments = parse_publish(line)
         assert self.shell is not None
         model = self.shell.ev(arguments.model)  # type: ignore[no-untyped-call]
-        try:
-            published = publish(
-                model, arguments.name, version=arguments.version, weights=arguments.weights
-            )
-        except ValueError as error:
-            raise TFServeError(str(error)) from None
+        published = publish(
+            model, arguments.name, version=arguments.version, weights=arguments.weights
+        )
         display(published)  # type: ignore[no-untyped-call]
 
     def _unload(self, name: str) -> _Line:

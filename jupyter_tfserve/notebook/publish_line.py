@@ -12,6 +12,8 @@ USAGE = "publish MODEL [--name NAME] [--version N] [--freeze | --follow]"
 
 
 class _Parser(argparse.ArgumentParser):
+    """Refuses as IPython does, where argparse would end the process."""
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}\nUsage: %tfserve {USAGE}")
 
@@ -30,7 +32,11 @@ def parse_publish(text: str) -> argparse.Namespace:
     weights.add_argument("--freeze", dest="weights", action="store_const", const="freeze")
     weights.add_argument("--follow", dest="weights", action="store_const", const="follow")
     # Not as a shell splits: the quotes in models["a"] are Python's.
-    arguments = parser.parse_args(shlex.split(text, posix=False))
+    try:
+        words = shlex.split(text, posix=False)
+    except ValueError as error:
+        parser.error(str(error))
+    arguments = parser.parse_args(words)
     if arguments.name is None and arguments.model.isidentifier():
         arguments.name = arguments.model
     return arguments

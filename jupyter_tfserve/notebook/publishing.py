@@ -24,7 +24,6 @@ from .servers import find_server, server_pid
 if TYPE_CHECKING:
     from ..pool.pool import Pool
     from ..pool.servables.base import Servable
-    from ..pool.servables.signature import Signature
     from .servers import Server
 
 Weights = Literal["freeze", "follow"]
@@ -53,7 +52,7 @@ class Published(Loaded):
 def publish(
     model: Any,
     name: str | None = None,
-    signatures: Signature | Any = None,
+    signatures: Any = None,
     version: int | None = None,
     weights: Weights | None = None,
 ) -> Published:
@@ -76,8 +75,8 @@ def publish(
 
     Raises:
         NoServerError: where no Jupyter server is found; the text says what to do.
-        TFServeError: with the server's reason, such as a name that is taken.
-        ValueError: where the model or its signatures cannot be published as they are.
+        TFServeError: with the server's reason, such as a name that is taken; or with what the
+            model lacks to be published.
     """
     server = find_server()
     name, servable = _prepare(model, name, signatures, weights)
@@ -87,7 +86,7 @@ def publish(
 async def publish_async(
     model: Any,
     name: str | None = None,
-    signatures: Signature | Any = None,
+    signatures: Any = None,
     version: int | None = None,
     weights: Weights | None = None,
 ) -> Published:
@@ -120,7 +119,9 @@ def _prepare(
 ) -> tuple[str, Servable]:
     name = name if name is not None else _own_name(model)
     if not name:
-        raise ValueError('The model has no name of its own: publish(model, name="...")')
+        raise TFServeError(
+            "The model has no name of its own.", 'Give it one: publish(model, name="...")'
+        )
     if weights not in (None, "freeze", "follow"):
         raise ValueError(f"weights is 'freeze' or 'follow', not {weights!r}")
     from ..pool.servables.live import LiveServable
@@ -129,7 +130,7 @@ def _prepare(
         freeze = None if weights is None else weights == "freeze"
         return name, LiveServable(model, signatures, freeze=freeze)
     except ServingError as error:
-        raise ValueError(error.message) from None
+        raise _as_error(error) from None
 
 
 def _own_name(model: Any) -> str:
@@ -223,7 +224,7 @@ def _check_owner(name: str, model: dict[str, Any] | None, pool: Pool) -> None:
         text = f"Model {name} is configured in the server, with base path {model['base_path']}."
         hint = f"Choose another name, or %tfserve unload {name} first."
     else:
-        text = f"Model {name} is already published by {model['owner']['notebook']}."
+        text = f"Model {name} is already served by {model['owner']['notebook'] or 'the server'}."
         hint = "Choose another name, or unpublish it there first."
     raise TFServeError(text, hint, HTTP_STATUS[Code.ALREADY_EXISTS])
 

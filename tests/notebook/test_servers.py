@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_tfserve.notebook.servers import NoServerError, Server, find_server
+from jupyter_tfserve.notebook.servers import NoServerError, Server, find_server, server_pid
 
 Announce = Callable[..., None]
 
@@ -94,6 +94,24 @@ def test_several_servers_are_named_and_a_choice_is_asked_for(announce: Announce)
         find_server()
     assert "http://localhost:1/" in str(several.value)
     assert "http://localhost:2/" in str(several.value)
+
+
+def test_the_process_of_a_server_is_that_of_its_file(
+    announce: Announce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce(os.getpid(), "http://localhost:1/")
+    announce(os.getppid(), "http://localhost:1/user/me/")
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    assert server_pid(Server("http://localhost:1/")) == os.getpid()
+    assert server_pid(Server("http://127.0.0.1:1/user/me/")) == os.getppid()
+    # The hub's address of a server is not the one in its file.
+    assert server_pid(Server("https://hub.example/user/me/")) == 1
+
+
+def test_nothing_can_be_published_to_a_server_of_another_machine(announce: Announce) -> None:
+    announce(os.getpid(), "http://localhost:1/")
+    with pytest.raises(NoServerError, match="no Jupyter server of this machine"):
+        server_pid(Server("http://elsewhere:1/"))
 
 
 def test_a_token_does_not_show_where_a_server_is_printed() -> None:

@@ -64,7 +64,10 @@ class FakePool:
         late: Whether reloads are carried out but never replied to.
     """
 
-    def __init__(self, pool_id: str = "", kind: str = "managed", owner_pid: int = 0) -> None:
+    def __init__(
+        self, pool_id: str = "", kind: str = "managed", owner_pid: int = 0, name: str = ""
+    ) -> None:
+        self.name = name
         self.pool_id = pool_id or secrets.token_hex(6)
         self.kind = kind
         self.owner_pid = owner_pid or os.getpid()
@@ -103,6 +106,7 @@ class FakePool:
             host=socket.gethostname(),
             address=f"unix:{path}",
             secret=self.secret,
+            name=self.name,
         )
         announce(self.info)
         return self.info
@@ -165,6 +169,9 @@ class FakePool:
             case "describe":
                 return {"models": self._describe(), "process": {"pid": os.getpid()}}
             case "poll" | "shutdown" | "open_http":
+                return {}
+            case "unpublish":
+                self.set_state(params["name"], 1, ManagerState.END)
                 return {}
         raise ServingError(Code.UNIMPLEMENTED, f"no method {method}")
 

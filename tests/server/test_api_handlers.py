@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_pool import Pools, until
+from fake_pool import FakePool, Pools, until
 from jupyter_door import NO_AUTH, Reply, Server
 from tornado.routing import PathMatches, Rule, RuleRouter
 
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.server.base_handler import DoorHandler
+from jupyter_tfserve.state import ManagerState
 
 API = "/tfserve/api"
 MODEL = {"name": "team/m", "base_path": "/models/m"}
@@ -34,6 +35,39 @@ async def test_a_model_is_loaded_listed_and_unloaded(server: Server, pools: Pool
     assert listed["owner"] == {"pool": pool_id, "kind": "managed", "notebook": None}
     assert (await ask(server, "DELETE", "models/team%2Fm")).status == 200
     assert (await ask(server, "GET", "config")).json == {"models": []}
+
+
+async def test_a_notebooks_pool_is_adopted_listed_and_withdrawn(server: Server) -> None:
+    pool = FakePool(kind="notebook", name="train.ipynb")
+    pool.set_state("live", 1, ManagerState.AVAILABLE)
+    await pool.start()
+    adopted = await ask(server, "POST", "pools", {"id": pool.pool_id})
+    assert adopted.status == 200
+    assert (adopted.json["name"], adopted.json["phase"]) == ("train.ipynb", "running")
+    (listed,) = (await ask(server, "GET", "models")).json["models"]
+    assert listed["name"] == "live"
+    owner = {"pool": pool.pool_id, "kind": "notebook", "notebook": "train.ipynb"}
+    assert listed["owner"] == owner
+    assert (await ask(server, "DELETE", "models/live")).status == 200
+    assert ("unpublish", {"name": "live"}) in pool.calls
+    await pool.stop()
+    await until(lambda: server.manager.registry.pools[-1].ended)
+    (_, ended) = (await ask(server, "GET", "pools")).json["pools"]
+    assert ended["phase"] == "ended"
+    gone = await ask(server, "DELETE", "models/live")
+    assert gone.status == 404
+    assert "the kernel that published it (train.ipynb) has ended" in gone.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [({"id": "nobody"}, 404), ({"id": 3}, 400), ({}, 400), ([], 400)]
+)
+async def test_a_pool_that_nobody_announced_is_not_adopted(
+    server: Server, body: Any, status: int
+) -> None:
+    reply = await ask(server, "POST", "pools", body)
+    assert reply.status == status
+    assert reply.json["hint"]
 
 
 async def test_what_is_configured_is_listed_while_the_pool_is_down(

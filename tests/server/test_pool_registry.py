@@ -106,13 +106,64 @@ async def test_a_configured_name_is_the_managed_pools_even_while_it_fails(
     await notebook.stop()
 
 
-async def test_a_notebook_pool_that_ends_frees_its_names(registry: PoolRegistry) -> None:
+async def test_a_notebook_pool_that_ends_says_so_until_another_takes_its_names(
+    registry: PoolRegistry,
+) -> None:
     pool = await notebook_pool("m")
-    assert await registry.find("m") is not None
+    pool.set_state("m", 2, ManagerState.END, ServingError(Code.UNKNOWN, "failed"))
+    mirror = await registry.find("m")
+    assert mirror is not None
     await pool.stop()
-    await until(lambda: not registry.pools)
-    assert registry.pool_for("m") is None
-    assert registry.names() == []
+    await until(lambda: mirror.ended)
+    assert registry.pool_for("m") is mirror
+    states = {s.id.version: (s.state, s.message) for s in mirror.monitor.versions("m")}
+    assert states == {
+        1: (ManagerState.END, "The kernel that published it (notebook) has ended"),
+        2: (ManagerState.END, "failed"),
+    }
+    with pytest.raises(ServingError, match=r"\(notebook\) has ended") as raised:
+        mirror.client_for(ModelSpec("m"))
+    assert raised.value.code is Code.NOT_FOUND
+    again = await notebook_pool("m")
+    found = await registry.adopt(again.pool_id)
+    assert registry.pool_for("m") is found
+    await again.stop()
+    await until(lambda: found.ended)
+    assert registry.pools == [found]  # the first has nothing to say any more
+
+
+async def test_ended_notebook_pools_are_remembered_but_not_for_ever(
+    registry: PoolRegistry,
+) -> None:
+    for number in range(10):
+        pool = await notebook_pool(f"m{number}")
+        mirror = await registry.adopt(pool.pool_id)
+        await pool.stop()
+        await until(lambda mirror=mirror: mirror.ended)
+    await until(lambda: len(registry.pools) == 8)
+    assert registry.names() == [f"m{number}" for number in range(2, 10)]
+
+
+async def test_a_pool_that_makes_itself_known_is_adopted_at_once(registry: PoolRegistry) -> None:
+    await registry.rescan()  # and the next look would not be due yet
+    pool = await notebook_pool("m")
+    mirror = await registry.adopt(pool.pool_id)
+    assert registry.pool_for("m") is mirror
+    assert await registry.adopt(pool.pool_id) is mirror
+    await pool.stop()
+
+
+@pytest.mark.parametrize("pool_id", ["nobody", "../../etc/passwd", ""])
+async def test_a_pool_that_is_not_announced_to_this_server_is_not_adopted(
+    registry: PoolRegistry, pool_id: str
+) -> None:
+    with pytest.raises(ServingError, match="finds no pool") as raised:
+        await registry.adopt(pool_id)
+    assert raised.value.code is Code.NOT_FOUND
+    theirs = await notebook_pool("m", owner_pid=1)
+    with pytest.raises(ServingError, match="finds no pool"):
+        await registry.adopt(theirs.pool_id)
+    await theirs.stop()
 
 
 async def test_a_lost_managed_pool_shows_its_models_in_start(fake_pool: FakePool) -> None:

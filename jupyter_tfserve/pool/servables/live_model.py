@@ -6,7 +6,6 @@ can trace is traced here, in the caller's thread; everything else needs declared
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from tensorflow.core.framework import types_pb2
 from ...errors import ServingError, invalid_argument
 from ...servable import TensorInfo
 from .live_calls import LiveCall, PythonCall, TracedCall, Weights
+from .live_keras import check_backend, distinct, is_keras, keras_function
 from .session_call import dtype_name
 from .signature import Signature, Spec
 
@@ -59,7 +59,7 @@ def live_calls(model: Any, signatures: Any, *, freeze: bool | None) -> dict[str,
 
 
 def _own_signatures(model: Any) -> Any:
-    if _is_keras(model) or _is_function(model):
+    if is_keras(model) or _is_function(model):
         return model
     own = getattr(model, "signatures", None)
     if isinstance(own, Mapping) and own:
@@ -82,87 +82,14 @@ def _own_signatures(model: Any) -> Any:
 def _call(model: Any, signature: Any, weights: Weights | None) -> LiveCall:
     if isinstance(signature, Signature):
         return _declared(model, signature, weights)
-    if _is_keras(signature):
-        return _keras(signature, weights)
+    if is_keras(signature):
+        model, keras_inputs, keras_outputs = keras_function(signature)
+        return _traced(model, keras_inputs, keras_outputs, weights)
     if _is_function(signature):
         return _function(signature, weights)
     raise invalid_argument(
         f"Expected a Signature or a tf.function, got a {type(signature).__name__}"
     )
-
-
-# Keras --------------------------------------------------------------------------------------------
-
-
-def _is_keras(model: Any) -> bool:
-    keras = sys.modules.get("keras")  # imported by whoever made the model
-    return keras is not None and isinstance(model, keras.Model)
-
-
-def _check_backend() -> None:
-    backend = sys.modules["keras"].config.backend()
-    if backend != "tensorflow":
-        raise invalid_argument(
-            f"Keras runs on {backend} here, which TensorFlow cannot trace. Publish a function that "
-            f"calls the model, with its signature: {_EXAMPLE}"
-        )
-
-
-def _keras(model: Any, weights: Weights | None) -> LiveCall:
-    _check_backend()
-    taken, given = _structures(model)
-    specs = {
-        name: tf.TensorSpec(tensor.shape, tensor.dtype)
-        for name, tensor in zip(_keras_inputs(taken), tf.nest.flatten(taken), strict=True)
-    }
-    outputs = _keras_outputs(model, given)
-
-    def run(*tensors: tf.Tensor) -> Any:
-        return model(tf.nest.pack_sequence_as(taken, tensors), training=False)
-
-    return _traced(run, specs, outputs, weights)
-
-
-def _structures(model: Any) -> tuple[Any, Any]:
-    """The symbolic inputs and outputs of a functional model, nested as it takes them."""
-    sequential = sys.modules["keras"].Sequential
-    try:
-        if isinstance(model, sequential):
-            return model.inputs[0], model.outputs[0]
-        if model.inputs:
-            return model.input, model.output
-    except AttributeError:  # Keras's answer for a model that has not been told its inputs
-        pass
-    raise invalid_argument(
-        f"The Keras model {model.name} has no fixed inputs. Say what it takes: "
-        'signatures=Signature(inputs={"x": ("float32", [-1, 4])})'
-    )
-
-
-def _keras_inputs(taken: Any) -> list[str]:
-    if isinstance(taken, Mapping):
-        return sorted(taken)
-    return _distinct([tensor.name for tensor in tf.nest.flatten(taken)])
-
-
-def _keras_outputs(model: Any, given: Any) -> list[str]:
-    if isinstance(given, Mapping):
-        return sorted(given)
-    if isinstance(model, sys.modules["keras"].Sequential):
-        return [model.layers[-1].name]
-    return _distinct(model.output_names)
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The same names, with a number where one comes again: a layer may have several outputs."""
-    found: list[str] = []
-    for name in names:
-        number, alias = 0, name
-        while alias in found:
-            number += 1
-            alias = f"{name}_{number}"
-        found.append(alias)
-    return found
 
 
 # Functions ----------------------------------------------------------------------------------------
@@ -186,7 +113,7 @@ def _function(function: Any, weights: Weights | None) -> LiveCall:
     wanted = [leaf for leaf in leaves if isinstance(leaf, tf.TypeSpec)]
     if not all(isinstance(spec, tf.TensorSpec) for spec in wanted):
         raise invalid_argument("The tf.function takes other tensors than dense ones")
-    specs = dict(zip(_distinct([spec.name for spec in wanted]), wanted, strict=True))
+    specs = dict(zip(distinct([spec.name for spec in wanted]), wanted, strict=True))
 
     def run(*tensors: tf.Tensor) -> Any:
         given = iter(tensors)
@@ -205,9 +132,9 @@ def _declared(model: Any, signature: Signature, weights: Weights | None) -> Live
     outputs = None
     if signature.outputs is not None:
         outputs = {name: _info(name, spec) for name, spec in signature.outputs.items()}
-    if _is_keras(model):
-        _check_backend()
-    if _is_keras(model) or isinstance(model, tf.Module) or _is_function(model):
+    if is_keras(model):
+        check_backend()
+    if is_keras(model) or isinstance(model, tf.Module) or _is_function(model):
         specs = {name: _spec(info) for name, info in inputs.items()}
         return _traced(model, specs, None if outputs is None else list(outputs), weights)
     if not callable(model):

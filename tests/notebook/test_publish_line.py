@@ -1,0 +1,41 @@
+"""How a line of ``%tfserve publish`` reads."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.error import UsageError
+
+from jupyter_tfserve.notebook.publish_line import parse_publish
+
+
+@pytest.mark.parametrize(
+    ("line", "model", "name", "version", "weights"),
+    [
+        ("model", "model", "model", None, None),
+        ("model --name mnist --freeze", "model", "mnist", None, "freeze"),
+        ("--follow --version 7 model --name 'my mnist'", "model", "my mnist", 7, "follow"),
+        ('models["a"]', 'models["a"]', None, None, None),
+        ("make(1,2) --name=m", "make(1,2)", "m", None, None),
+    ],
+)
+def test_a_line_names_a_model_and_how_it_is_served(
+    line: str, model: str, name: str | None, version: int | None, weights: str | None
+) -> None:
+    read = parse_publish(line)
+    assert (read.model, read.name, read.version, read.weights) == (model, name, version, weights)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "required: model"),
+        ("model other", "unrecognized arguments: other"),
+        ("model --version one", "invalid int value"),
+        ("model --freeze --follow", "not allowed with"),
+        ("'model", "No closing quotation"),
+    ],
+)
+def test_a_line_that_does_not_read_shows_the_usage(line: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        parse_publish(line)
+    assert "Usage: %tfserve publish MODEL" in str(refused.value)
