@@ -300,15 +300,16 @@ def test_a_kernel_that_outlives_its_server_publishes_to_the_next(
             # This kernel is no child of the server: it is found by the server's file.
             assert "version 1" in run(client, "publish(model, 'm')")
             assert first.predict("m", [[1.0]]) == (200, {"predictions": [[2.0]]})
+            first.terminate()
+            until(lambda: first.leftovers() == [], "the pool withdraws")
         assert "Start one with: jupyter lab" in run(client, "publish(model, 'm')")
         with jupyter(tmp_path) as second:
-            until(
-                lambda: run(client, "from jupyter_tfserve.pool import running; running()") == "",
-                "the pool of the first server has ended",
-            )
             assert second.ask("GET", "/v1/models/m")[0] == 404
             assert "version 1" in run(client, "publish(model, 'm')")
             assert second.predict("m", [[1.0]]) == (200, {"predictions": [[2.0]]})
+            second.terminate()
+            until(lambda: second.leftovers() == [], "the pool withdraws again")
+        assert run(client, "1 + 1") == "2"
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
