@@ -237,6 +237,20 @@ def test_several_threads_may_call_at_a_time() -> None:
     assert answers == [[2.0 * (number + i) for i in range(50)] for number in range(0, 400, 100)]
 
 
+@pytest.mark.parametrize("freeze", [True, False])
+def test_loops_and_free_lengths_answer_as_the_model_itself(freeze: bool) -> None:
+    ids = keras.Input((None,), dtype="int32", name="ids")
+    steps = keras.layers.Embedding(50, 4, mask_zero=True)(ids)
+    steps = keras.layers.Bidirectional(keras.layers.GRU(3, return_sequences=True))(steps)
+    last = keras.layers.LSTM(3)(keras.layers.MultiHeadAttention(2, 2)(steps, steps))
+    model = keras.Model(ids, keras.layers.Dense(2, name="p")(keras.layers.Dropout(0.5)(last)))
+    servable = LiveServable(model, freeze=freeze)
+    for length in (3, 7):
+        given = np.random.default_rng(length).integers(0, 50, (2, length)).astype("int32")
+        expected = model(given, training=False).numpy()
+        np.testing.assert_allclose(answer(servable, ids=given)["p"], expected, atol=1e-6)
+
+
 def test_scalars_strings_and_tensors_too_deep_for_numpy_go_through() -> None:
     anything = tf.TensorSpec(None, tf.float32, name="x")
     double = LiveServable(tf.function(lambda x: x * 2.0, input_signature=[anything]))
