@@ -59,9 +59,12 @@ class _Line:
         return self._text
 
 
-def _is_served(model: dict[str, Any]) -> bool:
-    """Whether a model is configured or has a version that has not ended; others are history."""
-    return model["base_path"] is not None or any(v["state"] != "END" for v in model["versions"])
+def _is_shown(model: dict[str, Any]) -> bool:
+    """Whether a model is of now: configured, with a version that lives, or lost with its kernel."""
+    if model["base_path"] is not None:
+        return True
+    published = model["owner"]["kind"] == "notebook"
+    return any(v["state"] != "END" or (published and v["error"]) for v in model["versions"])
 
 
 @magics_class
@@ -74,7 +77,7 @@ class TFServeMagics(Magics):
             "load": self._load,
             "publish": self._publish,
             "unload": self._unload,
-            "unpublish": unpublish,
+            "unpublish": self._unpublish,
             "status": self._status,
             "help": self._help,
         }
@@ -126,11 +129,15 @@ class TFServeMagics(Magics):
         Client().unload(name)
         return _Line(f"□ {name} is no longer served")
 
+    def _unpublish(self, name: str) -> _Line:
+        unpublish(name)
+        return _Line(f"□ {name} is no longer served")
+
     def _status(self, name: str | None = None) -> Status:
         client = Client()
         models = client.models()
         if name is None:
-            models = [model for model in models if _is_served(model)]
+            models = [model for model in models if _is_shown(model)]
         else:
             models = [model for model in models if model["name"] == name]
             if not models:

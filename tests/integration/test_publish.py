@@ -136,9 +136,13 @@ def test_a_model_answers_by_its_variables_name_until_it_is_unpublished(
     metadata = server.ask("GET", "/v1/models/model/metadata")[1]
     signature = json.loads(metadata)["metadata"]["signature_def"]["signature_def"]
     assert set(signature["serving_default"]["inputs"]) == {"x"}
-    row = next(row for row in notebook.run("%tfserve status").splitlines() if "AVAILABLE" in row)
+    rows = notebook.run("%tfserve status").splitlines()
+    (row,) = [row for row in rows if row.startswith("model ")]
+    assert "● AVAILABLE" in row
     assert "train.ipynb" in row
-    assert notebook.run("%tfserve unpublish model") == ""
+    assert "model is no longer served" in notebook.run("%tfserve unpublish model")
+    rows = notebook.run("%tfserve status").splitlines()
+    assert not [row for row in rows if row.startswith("model ")]
     assert versions(server, "model") == {1: "END"}
     assert server.predict("model", [[1.0]])[0] == 404
 
@@ -247,7 +251,7 @@ def test_a_name_belongs_to_the_one_who_has_it(
         assert "Model onfile is configured in the server, with base path" in refused
         assert server.predict("onfile", [2.0]) == (200, {"predictions": [4.0]})
         # Whoever may change the server's models may withdraw it, from anywhere.
-        assert other.run("%tfserve unload taken") == ""
+        assert "taken is no longer served" in other.run("%tfserve unload taken")
         assert server.predict("taken", [[1.0]])[0] == 404
         assert "version 1" in other.run("%tfserve publish model --name taken")
         assert server.predict("taken", [[1.0]]) == (200, {"predictions": [[2.0]]})
@@ -284,6 +288,7 @@ def test_with_its_kernel_a_model_ends_visibly_and_leaves_nothing(server: Server,
     until(cleared, "nothing is left of it")
     if how == "restarted":
         notebook.run(MODEL)
+        assert "▲ END, error" in notebook.run("%tfserve status")
         assert "version 1" in notebook.run("publish(model, 'mortal')")
         assert server.predict("mortal", [[1.0]]) == (200, {"predictions": [[2.0]]})
         notebook.close()
