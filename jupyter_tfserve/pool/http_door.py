@@ -9,17 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..http import message
+from ..http.cors import CORS_HEADERS
 from ..http.routing import is_rest, not_found
 from ..wire import Request, Response
 
 if TYPE_CHECKING:
     from .rest_api import RestApi
-
-_CORS = (
-    ("Access-Control-Allow-Origin", "*"),
-    ("Access-Control-Allow-Methods", "POST, GET"),
-    ("Access-Control-Allow-Headers", "Content-Type"),
-)
 
 
 class HttpDoor:
@@ -28,7 +23,7 @@ class HttpDoor:
     def __init__(self, rest: RestApi, *, cors: bool) -> None:
         """``cors`` is TensorFlow Serving's ``--rest_api_enable_cors_support``."""
         self._rest = rest
-        self._headers = _CORS if cors else ()
+        self._headers = CORS_HEADERS if cors else ()
 
     def __call__(self, request: message.Request, respond: message.Respond) -> None:
         """Answer one request, now or later."""

@@ -52,14 +52,8 @@ def classify(
     Raises:
         ServingError: INVALID_ARGUMENT for a signature or outputs that are not of a classifier.
     """
-    signature = _signature(servable, name)
-    if check_method and signature.method_name != CLASSIFY_METHOD:
-        raise invalid_argument(
-            f"Expected classification signature method_name to be {CLASSIFY_METHOD}. "
-            f"Was: {signature.method_name}"
-        )
-    if len(signature.inputs) != 1:
-        raise invalid_argument("Expected one input Tensor.")
+    method = CLASSIFY_METHOD if check_method else None
+    signature = _scoring_signature(servable, name, "classification", method)
     if len(signature.outputs) not in (1, 2):
         raise invalid_argument(
             f"Expected one or two output Tensors, found {len(signature.outputs)}"
@@ -116,14 +110,8 @@ def regress(
     Raises:
         ServingError: INVALID_ARGUMENT for a signature or output that is not of a regressor.
     """
-    signature = _signature(servable, name)
-    if check_method and signature.method_name != REGRESS_METHOD:
-        raise invalid_argument(
-            f"Expected regression signature method_name to be {REGRESS_METHOD}. "
-            f"Was: {signature.method_name}"
-        )
-    if len(signature.inputs) != 1:
-        raise invalid_argument("Expected one input Tensor.")
+    method = REGRESS_METHOD if check_method else None
+    signature = _scoring_signature(servable, name, "regression", method)
     if len(signature.outputs) != 1:
         raise invalid_argument("Expected one output Tensor.")
     if "inputs" not in signature.inputs:
@@ -152,10 +140,19 @@ def regress(
     return values.reshape(-1)
 
 
-def _signature(servable: Servable, name: str) -> SignatureInfo:
+def _scoring_signature(
+    servable: Servable, name: str, kind: str, method: str | None
+) -> SignatureInfo:
+    """What classify and regress ask of a signature alike; ``method`` is the one it must have."""
     signature = servable.signatures.get(name or DEFAULT_SIGNATURE)
     if signature is None:
         raise invalid_argument(f"No signature was found with the name: {name or DEFAULT_SIGNATURE}")
+    if method is not None and signature.method_name != method:
+        raise invalid_argument(
+            f"Expected {kind} signature method_name to be {method}. Was: {signature.method_name}"
+        )
+    if len(signature.inputs) != 1:
+        raise invalid_argument("Expected one input Tensor.")
     return signature
 
 

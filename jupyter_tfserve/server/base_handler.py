@@ -74,12 +74,16 @@ class DoorHandler(APIHandler):
             error = self._as_serving_error(status_code, error)
         else:
             status_code = error.http_status
-        self.set_status(status_code, responses.get(status_code, "Unknown"))
+        self.begin_answer(status_code)
         if self._admitted:
             self.set_cors_headers()  # they went when the answer was begun anew
-        if status_code in (429, 503):
-            self.set_header("Retry-After", str(_RETRY_AFTER_S))
         self.finish(self.error_body(error))
+
+    def begin_answer(self, status: int) -> None:
+        """Set the status, and where it is one that passes, when to come back."""
+        self.set_status(status, responses.get(status, "Unknown"))
+        if status in (429, 503):
+            self.set_header("Retry-After", str(_RETRY_AFTER_S))
 
     def error_body(self, error: ServingError) -> bytes:
         """The body that tells an error; each API has its own form."""

@@ -166,9 +166,7 @@ class RestHandler(DoorHandler):
 
     async def _serve(self) -> None:
         answer = await self._answer()
-        self.set_status(answer.status)
-        if answer.status in (429, 503):
-            self.set_header("Retry-After", "1")
+        self.begin_answer(answer.status)
         if isinstance(answer, StreamedResponse):
             await self._relay(answer)
         else:

@@ -8,6 +8,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from ..errors import Code, ServingError
+from ..http.cors import CORS_HEADERS
 from ..state import ManagerState, ServableState
 from .managed_pool import Phase
 from .stand_in import StandIn
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
 
 Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
-_CORS = (
-    ("Access-Control-Allow-Origin", "*"),
-    ("Access-Control-Allow-Methods", "POST, GET"),
-    ("Access-Control-Allow-Headers", "Content-Type"),
-)
 _PATIENCE_S = 10.0
 """Once a model is available, the door opens after this even if others still load, in seconds."""
 _LOOK_S = 0.2
@@ -47,7 +43,7 @@ class StandaloneDoor:
         self._strict = strict
         self._manager = manager
         self._host, self._port = sock.getsockname()[:2]
-        headers = _CORS if cors else ()
+        headers = CORS_HEADERS if cors else ()
         self._stand_in = StandIn(sock, self._explain, headers)
         self._changed = asyncio.Event()
         manager.on_phase = lambda _phase: self._changed.set()
