@@ -16,7 +16,7 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Acceptor:
-    """Hands each connection of ``sock``, which it owns from now on, to a protocol of its own.
+    """Hands each connection of ``sock``, which it owns from now on, to ``attach``.
 
     asyncio's own servers log a hundred errors a second when there are no descriptors left. Several
     processes may accept on one socket.
@@ -26,13 +26,12 @@ class Acceptor:
         self,
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
-        factory: Callable[[], asyncio.BaseProtocol],
+        attach: Callable[[socket.socket], None],
     ) -> None:
         sock.setblocking(False)
         self._loop = loop
         self._sock = sock
-        self._factory = factory
-        self._attaching: set[asyncio.Task[object]] = set()
+        self._attach = attach
         self._retry: asyncio.TimerHandle | None = None
         self._listen()
 
@@ -53,17 +52,9 @@ class Acceptor:
                 self._loop.remove_reader(self._sock.fileno())
                 self._retry = self._loop.call_later(_RETRY_S, self._listen)
                 return
-            if connection.family != socket.AF_UNIX:  # asyncio does it only where TCP is spelled out
+            if connection.family != socket.AF_UNIX:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            task = self._loop.create_task(self._attach(connection))
-            self._attaching.add(task)
-            task.add_done_callback(self._attaching.discard)
-
-    async def _attach(self, connection: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._factory, connection)
-        except OSError:  # the client was quicker to leave
-            connection.close()
+            self._attach(connection)
 
     def close(self) -> None:
         """Stop accepting; connections not accepted yet are refused or left to other processes."""

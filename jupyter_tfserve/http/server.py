@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 from .acceptor import Acceptor
 from .limits import Limits
 from .protocol import Context, HttpProtocol
+from .reactor import Reactor
 
 if TYPE_CHECKING:
     from .message import Application
 
 _BACKLOG = 1024
+
+
+def _nothing() -> None:
+    pass
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -31,8 +36,9 @@ def listen(host: str, port: int) -> socket.socket:
 class HttpServer:
     """Serves an application; all of it in the thread of the loop that :meth:`start` runs in.
 
-    ``sweep_s`` is how often connections are looked over for overdue waits; ``clock`` tells seconds
-    that never go back.
+    Requests that are there at the same time are given to the application in one turn, between
+    ``before_turn`` and ``after_turn``. ``sweep_s`` is how often connections are looked over for
+    overdue waits; ``clock`` tells seconds that never go back.
     """
 
     def __init__(
@@ -40,12 +46,16 @@ class HttpServer:
         application: Application,
         limits: Limits | None = None,
         *,
+        before_turn: Callable[[], None] = _nothing,
+        after_turn: Callable[[], None] = _nothing,
         sweep_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._context = Context(application, limits or Limits())
+        self._turn = before_turn, after_turn
         self._sweep_s = sweep_s
         self._clock = clock
+        self._reactor: Reactor | None = None
         self._acceptor: Acceptor | None = None
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -65,7 +75,10 @@ class HttpServer:
         sock = listen(*where) if isinstance(where, tuple) else where
         name = sock.getsockname()
         loop = asyncio.get_running_loop()
-        self._acceptor = Acceptor(loop, sock, lambda: HttpProtocol(self._context))
+        reactor = self._reactor = Reactor(loop, *self._turn)
+        self._acceptor = Acceptor(
+            loop, sock, lambda connection: reactor.add(connection, HttpProtocol(self._context))
+        )
         self._sweeper = loop.call_later(self._sweep_s, self._sweep_again)
         return (name, 0) if isinstance(name, str) else (name[0], name[1])
 
@@ -99,6 +112,9 @@ class HttpServer:
         await self._emptied(None)
         if self._sweeper is not None:
             self._sweeper.cancel()
+        if self._reactor is not None:
+            self._reactor.close()
+            self._reactor = None
 
     async def _emptied(self, timeout_s: float | None) -> None:
         if self._context.connections:

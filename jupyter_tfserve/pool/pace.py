@@ -33,11 +33,21 @@ class Pace:
         """Whether the next call may run in the loop's thread."""
         return self._seconds < SHORT_S and self._waits < _WAITS
 
-    def ran_in_loop(self, wall: float, computing: float) -> None:
-        """Take note of a call in the loop's thread; both times are in seconds."""
-        if wall > SHORT_S and computing < wall / 2:
-            self._waits += 1
+    def ran_in_loop(self, wall: float, waited: float) -> None:
+        """Take note of a call in the loop's thread.
+
+        Args:
+            wall: how long it took by the clock, in seconds.
+            waited: how much of that, and of the time of the calls that ran with it, the thread did
+                not compute.
+        """
+        if wall <= SHORT_S:
+            computing = wall
         else:
+            computing = max(wall - waited, 0.0)
+            if computing < wall / 2:
+                self._waits += 1 + _FORGIVEN
+        if self._waits:
             self._waits = max(self._waits - _FORGIVEN, 0.0)
         self._seconds = max(computing, self._seconds * _DECAY)
 

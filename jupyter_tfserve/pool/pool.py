@@ -166,7 +166,12 @@ class Pool:
             raise ServingError(Code.FAILED_PRECONDITION, "This pool has inherited no socket")
         if self._http is None:
             limits = Limits(max_body_bytes=self._options.inference.max_body_bytes)
-            self._http = HttpServer(HttpDoor(self._rest, cors=options.cors), limits)
+            self._http = HttpServer(
+                HttpDoor(self._rest, cors=options.cors),
+                limits,
+                before_turn=self._scheduler.gather,
+                after_turn=self._scheduler.run_gathered,
+            )
             self._in_background(self._serve_http(self._http, options.fd))
 
     async def _serve_http(self, server: HttpServer, fd: int) -> None:

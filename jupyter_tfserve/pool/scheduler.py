@@ -7,37 +7,34 @@ about a new kind: it starts in a worker.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from ..errors import Code, ServingError, error_json
-from ..wire import Response
+from ..errors import Code, ServingError
+from .call import Call, error_response, perform
 from .pace import Pace
+from .turn import run_turn
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Hashable
     from concurrent.futures import Future
 
-log = logging.getLogger(__name__)
+    from ..wire import Response
 
 _MAX_KINDS = 10_000
 """Kinds come from request lines, so their number is bounded."""
-
-
-def error_response(error: ServingError) -> Response:
-    """A refusal as the answer that tells of it."""
-    return Response(error.http_status, error_json(error.message))
+_MAX_TURN = 64
+"""So many short calls hold the loop at a time, and what they have read is in memory."""
 
 
 class Scheduler:
     """Runs calls and answers each exactly once, in the loop's thread.
 
-    All methods are called in the loop's thread; the work itself runs in any.
+    All methods are called in the loop's thread; the calls themselves run in any.
     """
 
     def __init__(
@@ -56,40 +53,61 @@ class Scheduler:
         self._in_flight: Counter[str] = Counter()
         self._total = 0
         self._paces: dict[Hashable, Pace] = {}
+        self._short: list[Call] = []
+        self._gathering = False
         # As many as TensorFlow Serving's REST workers.
         self._workers = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
+
+    def gather(self) -> None:
+        """Let short calls wait for each other until :meth:`run_gathered`, which must follow."""
+        self._gathering = True
+
+    def run_gathered(self) -> None:
+        """Run the short calls submitted since :meth:`gather`, and any that come of it."""
+        while self._short:
+            calls, self._short = self._short, []
+            run_turn(calls)
+        self._gathering = False
 
     def submit(
         self,
         kind: Hashable,
         model: str,
-        work: Callable[[], Response],
+        call: Call,
         respond: Callable[[Response], None],
         timeout_s: float = 0.0,
     ) -> Callable[[], None] | None:
-        """Run ``work`` and answer with what it returns, or with 504 once the time is up.
+        """Run ``call`` and respond with its answer, or with 504 once the time is up.
 
         Args:
             kind: calls of one kind are expected to take about equally long.
             model: the name whose limit the call counts against.
-            work: blocks, may run in any thread, and raises nothing but ServingError.
+            call: what to run.
             respond: called once in the loop's thread, possibly before this returns.
             timeout_s: the caller's own limit in seconds; 0 is none.
 
         Returns:
             A function that gives the call up: ``respond`` is then not called any more. None where
-            it is answered already.
+            there is nothing to give up: a short call is answered before other events are seen.
         """
         pace = self._paces.get(kind)
         if pace is None:
             pace = self._new_pace(kind)
         elif pace.is_short:
-            respond(_run(work, pace.ran_in_loop))
+            call.pace = pace
+            call.respond = respond
+            if not self._gathering:
+                run_turn((call,))
+            else:
+                self._short.append(call)
+                if len(self._short) >= _MAX_TURN:
+                    calls, self._short = self._short, []
+                    run_turn(calls)
             return None
         if refusal := self._refusal(model):
             respond(error_response(refusal))
             return None
-        return self._hand_over(pace, model, work, respond, timeout_s)
+        return self._hand_over(pace, model, call, respond, timeout_s)
 
     def _refusal(self, model: str) -> ServingError | None:
         if self._total >= self._max_in_flight:
@@ -112,7 +130,7 @@ class Scheduler:
         self,
         pace: Pace,
         model: str,
-        work: Callable[[], Response],
+        call: Call,
         respond: Callable[[Response], None],
         timeout_s: float,
     ) -> Callable[[], None]:
@@ -151,7 +169,7 @@ class Scheduler:
 
         limits = [limit for limit in (self._timeout_s, timeout_s) if limit > 0]
         timer = self._loop.call_later(min(limits), expire) if limits else None
-        future = self._workers.submit(_run, work, pace.ran_in_worker)
+        future = self._workers.submit(_perform, call, pace)
         future.add_done_callback(lambda done: self._loop.call_soon_threadsafe(finished, done))
         return give_up
 
@@ -160,15 +178,9 @@ class Scheduler:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
 
-def _run(work: Callable[[], Response], note: Callable[[float, float], None]) -> Response:
+def _perform(call: Call, pace: Pace) -> Response:
     """Run one call and note its time by the clock and by the thread's own computing."""
     wall, computing = time.perf_counter(), time.thread_time()
-    try:
-        return work()
-    except ServingError as error:
-        return error_response(error)
-    except Exception as error:
-        log.exception("A call failed in an unforeseen way")
-        return error_response(ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}"))
-    finally:
-        note(time.perf_counter() - wall, time.thread_time() - computing)
+    response = perform(call)
+    pace.ran_in_worker(time.perf_counter() - wall, time.thread_time() - computing)
+    return response

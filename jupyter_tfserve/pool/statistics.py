@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..servable import ServableId
 
 
@@ -29,21 +26,21 @@ class Statistics:
         self._lock = threading.Lock()
         self._counts: dict[ServableId, Counts] = {}
 
-    @contextmanager
-    def call(self, servable: ServableId) -> Iterator[None]:
-        """Count one call for as long as the context lasts; an exception makes it an error."""
+    def begin(self, servable: ServableId) -> None:
+        """Count a call that begins."""
         with self._lock:
-            counts = self._counts.setdefault(servable, Counts())
+            counts = self._counts.get(servable)
+            if counts is None:
+                counts = self._counts[servable] = Counts()
             counts.requests += 1
             counts.in_flight += 1
-        failed = 1
-        try:
-            yield
-            failed = 0
-        finally:
-            with self._lock:
-                counts.in_flight -= 1
-                counts.errors += failed
+
+    def end(self, servable: ServableId, *, failed: bool) -> None:
+        """Count the end of a call that has begun."""
+        with self._lock:
+            counts = self._counts.setdefault(servable, Counts())
+            counts.in_flight -= 1
+            counts.errors += failed
 
     def of(self, servable: ServableId) -> Counts:
         """The counts of a version; zeros for one that was never called."""

@@ -23,7 +23,7 @@ from ..wire import (
     Response,
 )
 from ..wire.handshake import TIMEOUT_S
-from .scheduler import error_response
+from .call import error_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable

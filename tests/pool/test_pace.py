@@ -10,7 +10,10 @@ SHORT, LONG = SHORT_S / 10, SHORT_S * 50
 def calls(pace: Pace, number: int, wall: float, computing: float) -> None:
     """So many calls, each where the pace sends it."""
     for _ in range(number):
-        (pace.ran_in_loop if pace.is_short else pace.ran_in_worker)(wall, computing)
+        if pace.is_short:
+            pace.ran_in_loop(wall, wall - computing)
+        else:
+            pace.ran_in_worker(wall, computing)
 
 
 def test_a_new_kind_starts_in_a_worker_and_comes_home_when_it_is_short() -> None:
@@ -47,7 +50,7 @@ def test_a_call_that_waits_for_something_else_is_found_out_after_a_few() -> None
     for _ in range(1000):
         if pace.is_short:
             held += 1
-            pace.ran_in_loop(LONG, SHORT)
+            pace.ran_in_loop(LONG, LONG - SHORT)
         else:
             pace.ran_in_worker(LONG, SHORT)
     assert 1 <= held <= 3
@@ -57,6 +60,14 @@ def test_one_hiccup_of_the_machine_does_not_send_a_kind_away() -> None:
     pace = Pace()
     calls(pace, 10, SHORT, SHORT)
     for _ in range(20):
-        pace.ran_in_loop(LONG, SHORT)
+        pace.ran_in_loop(LONG, LONG - SHORT)
         calls(pace, 100, SHORT, SHORT)
+        assert pace.is_short
+
+
+def test_a_call_that_only_ran_beside_a_slow_one_stays_in_the_loop() -> None:
+    pace = Pace()
+    calls(pace, 10, SHORT, SHORT)
+    for _ in range(100):
+        pace.ran_in_loop(SHORT, LONG)
         assert pace.is_short

@@ -11,8 +11,30 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from jupyter_tfserve.errors import Code, ServingError
+from jupyter_tfserve.pool.call import Call
 from jupyter_tfserve.pool.scheduler import Scheduler
 from jupyter_tfserve.wire import Response
+
+
+class Function(Call):
+    """A call whose one step of work is a function."""
+
+    def __init__(self, work: Callable[[], Response]) -> None:
+        self.work = work
+        self.closed = 0
+
+    def read(self) -> None:
+        pass
+
+    def run(self) -> None:
+        self.result = self.work()
+
+    def answer(self) -> Response:
+        return self.result
+
+    def close(self) -> None:
+        self.closed += 1
+
 
 OK = Response(200, b"{}")
 FAILED = Response(500)
@@ -40,7 +62,7 @@ async def all_done(scheduler: Scheduler) -> None:
 
 async def answer(scheduler: Scheduler, kind: str, work: Callable[[], Response]) -> Response:
     future, respond = waiting()
-    scheduler.submit(kind, "m", work, respond)
+    scheduler.submit(kind, "m", Function(work), respond)
     return await asyncio.wait_for(future, 20)
 
 
@@ -62,7 +84,7 @@ async def test_short_calls_come_to_run_in_the_loops_own_thread(scheduler: Schedu
 async def test_a_slow_call_does_not_hold_the_loop(scheduler: Scheduler) -> None:
     release = threading.Event()
     future, respond = waiting()
-    scheduler.submit("slow", "m", lambda: OK if release.wait(20) else FAILED, respond)
+    scheduler.submit("slow", "m", Function(lambda: OK if release.wait(20) else FAILED), respond)
     assert await answer(scheduler, "other", lambda: OK) is OK
     assert not future.done()
     release.set()
@@ -103,7 +125,7 @@ async def test_a_call_beyond_its_time_is_answered_504_and_only_once(scheduler: S
         release.wait(20)
         return OK
 
-    scheduler.submit("slow", "m", work, respond, timeout_s=0.05)
+    scheduler.submit("slow", "m", Function(work), respond, timeout_s=0.05)
     await asyncio.wait_for(first.wait(), 20)
     release.set()
     await all_done(scheduler)
@@ -114,7 +136,7 @@ async def test_a_call_given_up_is_not_answered_and_frees_its_place(scheduler: Sc
     release = threading.Event()
     answered: list[Response] = []
     give_up = scheduler.submit(
-        "slow", "m", lambda: OK if release.wait(20) else FAILED, answered.append
+        "slow", "m", Function(lambda: OK if release.wait(20) else FAILED), answered.append
     )
     assert give_up is not None
     give_up()
@@ -130,7 +152,10 @@ async def test_limits_name_themselves_and_lift_again(scheduler: Scheduler) -> No
     def submit(model: str) -> asyncio.Future[Response]:
         future, respond = waiting()
         scheduler.submit(
-            f"slow {model}", model, lambda: OK if release.wait(20) else FAILED, respond
+            f"slow {model}",
+            model,
+            Function(lambda: OK if release.wait(20) else FAILED),
+            respond,
         )
         futures.append(future)
         return future
@@ -168,3 +193,67 @@ async def test_two_slow_calls_of_a_model_overlap(scheduler: Scheduler) -> None:
     answers = await asyncio.gather(answer(scheduler, "slow", meet), answer(scheduler, "slow", meet))
     assert answers == [OK, OK]
     assert time.monotonic() - start < 20
+
+
+async def known_for_short(scheduler: Scheduler) -> None:
+    while not scheduler._paces["short"].is_short if "short" in scheduler._paces else True:
+        await answer(scheduler, "short", lambda: OK)
+
+
+async def test_gathered_calls_take_each_step_together(scheduler: Scheduler) -> None:
+    await known_for_short(scheduler)
+    steps: list[str] = []
+
+    class Step(Function):
+        def read(self) -> None:
+            steps.append("read")
+
+        def answer(self) -> Response:
+            steps.append("answer")
+            return super().answer()
+
+    calls = [Step(lambda: OK), Step(lambda: FAILED)]
+    responses: list[Response] = []
+    scheduler.gather()
+    for call in calls:
+        scheduler.submit("short", "m", call, responses.append)
+    assert not responses
+    scheduler.run_gathered()
+    assert steps == ["read", "read", "answer", "answer"]
+    assert responses == [OK, FAILED]
+    assert [call.closed for call in calls] == [1, 1]
+
+
+async def test_a_failing_step_fails_its_own_call_only(scheduler: Scheduler) -> None:
+    await known_for_short(scheduler)
+
+    class Unreadable(Function):
+        def read(self) -> None:
+            raise ServingError(Code.INVALID_ARGUMENT, "no JSON")
+
+    def refuse() -> Response:
+        raise ServingError(Code.NOT_FOUND, "no such thing")
+
+    calls = [Function(lambda: OK), Unreadable(lambda: OK), Function(refuse), Function(lambda: OK)]
+    responses: list[Response] = []
+    scheduler.gather()
+    for call in calls:
+        scheduler.submit("short", "m", call, responses.append)
+    scheduler.run_gathered()
+    assert [response.status for response in responses] == [200, 400, 404, 200]
+    assert [call.closed for call in calls] == [1, 1, 1, 1]
+
+
+async def test_what_an_answer_brings_along_is_run_as_well(scheduler: Scheduler) -> None:
+    await known_for_short(scheduler)
+    responses: list[Response] = []
+
+    def respond(response: Response) -> None:
+        responses.append(response)
+        if len(responses) < 200:
+            scheduler.submit("short", "m", Function(lambda: OK), respond)
+
+    scheduler.gather()
+    scheduler.submit("short", "m", Function(lambda: OK), respond)
+    scheduler.run_gathered()
+    assert len(responses) == 200

@@ -1,0 +1,76 @@
+"""One call of a model, cut into steps, so that many calls can take each step together."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from ..errors import Code, ServingError, error_json
+from ..wire import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .pace import Pace
+
+log = logging.getLogger(__name__)
+
+
+class Call(ABC):
+    """What a caller wants of a model.
+
+    The steps are taken once each and in their order, :meth:`close` whatever became of the others.
+    They may be taken in any thread, one at a time, and raise ServingError for the caller.
+
+    Attributes:
+        pace, respond, response, seconds: The scheduler's notes.
+    """
+
+    __slots__ = ("pace", "respond", "response", "seconds")
+
+    pace: Pace
+    respond: Callable[[Response], None]
+    response: Response | None
+    seconds: float
+
+    @abstractmethod
+    def read(self) -> None:
+        """Understand the request: what is to be run, and on what."""
+
+    @abstractmethod
+    def run(self) -> None:
+        """Run it."""
+
+    @abstractmethod
+    def answer(self) -> Response:
+        """Write down what came out."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what the call holds; does nothing where there is nothing."""
+
+
+def perform(call: Call) -> Response:
+    """Take all steps of one call; a failure becomes the answer that tells of it."""
+    try:
+        call.read()
+        call.run()
+        return call.answer()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
+        return failure(error)
+    finally:
+        call.close()
+
+
+def failure(error: Exception) -> Response:
+    """The answer that tells of an error, which is logged where nobody foresaw it."""
+    if not isinstance(error, ServingError):
+        log.error("A call failed in an unforeseen way", exc_info=error)
+        error = ServingError(Code.INTERNAL, f"{type(error).__name__}: {error}")
+    return error_response(error)
+
+
+def error_response(error: ServingError) -> Response:
+    """A refusal as the answer that tells of it."""
+    return Response(error.http_status, error_json(error.message))

@@ -1,0 +1,163 @@
+"""The calls of the REST API that run a model: JSON in, JSON out.
+
+The order of the checks is TensorFlow Serving's, as it decides which error a caller sees.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from ..codec.example import parse_examples
+from ..codec.json_encode import encode_classify, encode_predict, encode_regress
+from ..codec.json_tensor import parse_predict
+from ..routes import Api
+from ..wire import Response
+from . import inference
+from .call import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..codec.deep import Tensor
+    from ..codec.document_tensors import Format, Tensors
+    from ..routes import Route
+    from ..servable import ModelSpec, SignatureInfo
+    from ..wire import Request
+    from ..wire.connection import Buffer
+    from .core.harness import ServableHandle
+    from .core.server_core import ServerCore
+    from .servables.base import Servable
+    from .statistics import Statistics
+
+_MAX_INFLATED = 104_857_600
+"""Largest body that TensorFlow Serving's HTTP server inflates, in bytes."""
+
+
+class _RestCall(Call):
+    """What the REST calls have in common: a body, and a handle on the version that answers."""
+
+    __slots__ = ("_core", "_failed", "_handle", "_request", "_spec", "_statistics")
+
+    def __init__(
+        self,
+        core: ServerCore[Servable],
+        statistics: Statistics,
+        spec: ModelSpec,
+        request: Request,
+    ) -> None:
+        self._core = core
+        self._statistics = statistics
+        self._spec = spec
+        self._request: Request | None = request
+        self._handle: ServableHandle[Servable] | None = None
+        self._failed = True
+
+    def _take_body(self) -> Buffer:
+        """The request's body, which the call holds no longer than it needs it."""
+        request, self._request = self._request, None
+        assert request is not None
+        if "gzip" in request.content_encoding:
+            return _inflate(request.body)
+        return request.body
+
+    def _take_handle(self) -> Servable:
+        handle = self._handle = self._core.handle(self._spec)
+        self._statistics.begin(handle.id)
+        return handle.servable
+
+    def close(self) -> None:
+        """Let the version go, and count the call."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._statistics.end(handle.id, failed=self._failed)
+            handle.release()
+
+
+class PredictCall(_RestCall):
+    """``:predict``."""
+
+    __slots__ = ("_form", "_inputs", "_outputs", "_servable", "_signature")
+
+    _servable: Servable | None
+    _signature: SignatureInfo
+    _inputs: Tensors
+    _form: Format
+    _outputs: Mapping[str, Tensor]
+
+    def read(self) -> None:
+        """Body, then model, then signature, then tensors."""
+        document = parse_predict(self._take_body())
+        servable = self._servable = self._take_handle()
+        signature = self._signature = inference.predict_signature(servable, document.signature_name)
+        self._inputs, self._form = document.tensors(signature.inputs)
+
+    def run(self) -> None:
+        """Run the signature."""
+        servable, self._servable = self._servable, None
+        assert servable is not None
+        self._outputs = servable.call(self._signature.key, self._inputs)
+        del self._inputs
+
+    def answer(self) -> Response:
+        """Outputs in the form of the request."""
+        body = encode_predict(self._outputs, self._signature.outputs, self._form)
+        self._failed = False
+        return Response(200, body)
+
+
+class ScoreCall(_RestCall):
+    """``:classify`` and ``:regress``."""
+
+    __slots__ = ("_check_method", "_classify", "_count", "_examples", "_name", "_result")
+
+    def __init__(
+        self,
+        core: ServerCore[Servable],
+        statistics: Statistics,
+        route: Route,
+        request: Request,
+        *,
+        check_method: bool,
+    ) -> None:
+        super().__init__(core, statistics, route.spec, request)
+        self._classify = route.api is Api.CLASSIFY
+        self._check_method = check_method
+
+    def read(self) -> None:
+        """Here all JSON work comes before the look-up."""
+        document = parse_examples(self._take_body())
+        self._name = document.signature_name
+        self._examples = document.examples
+        self._take_handle()
+
+    def run(self) -> None:
+        """Check the signature, and run it."""
+        assert self._handle is not None
+        score = inference.classify if self._classify else inference.regress
+        self._result = score(
+            self._handle.servable, self._name, self._examples, check_method=self._check_method
+        )
+
+    def answer(self) -> Response:
+        """One result an example."""
+        result = self._result
+        if isinstance(result, tuple):
+            body = encode_classify(*result, len(self._examples))
+        else:
+            body = encode_regress(result)
+        self._failed = False
+        return Response(200, body)
+
+
+def _inflate(body: Buffer) -> bytes:
+    """Gunzip as TensorFlow Serving's HTTP server does: a body that will not inflate is empty."""
+    if len(body) < 4 or int.from_bytes(body[-4:], "little") > _MAX_INFLATED:
+        return b""
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        inflated = inflater.decompress(body, _MAX_INFLATED)
+    except zlib.error:
+        return b""
+    # The footer may lie about the size; the bound holds all the same.
+    return inflated if inflater.eof else b""
