@@ -168,17 +168,28 @@ class ServableStateMonitor:
         raise ServingError(Code.NOT_FOUND, text)
 
 
+_STATUS = """  {
+   "version": "%d",
+   "state": "%s",
+   "status": {
+    "error_code": "%s",
+    "error_message": %s
+   }
+  }"""
+_NO_STATUS = '{\n "model_version_status": []\n}\n'
+
+
 def status_json(states: Iterable[ServableState]) -> bytes:
     """The body of a status answer, laid out as TensorFlow Serving's protobuf printer does."""
-    document = {
-        "model_version_status": [
-            {
-                "version": str(state.id.version),
-                "state": state.state.name,
-                "status": {"error_code": state.code.name, "error_message": state.message},
-            }
-            for state in states
-        ]
-    }
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    versions = ",\n".join(
+        _STATUS
+        % (
+            state.id.version,
+            state.state.name,
+            state.code.name,
+            json.dumps(state.message, ensure_ascii=False),
+        )
+        for state in states
+    )
+    text = f'{{\n "model_version_status": [\n{versions}\n ]\n}}\n' if versions else _NO_STATUS
     return text.encode("utf-8", "surrogateescape")

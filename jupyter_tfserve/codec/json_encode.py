@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_PRETTY = 1024
+_PRETTY = 64
 # NumPy's codes of the numeric dtypes that have JSON: all but half, uint16 and complex.
 _WRITTEN = frozenset("fdbhilqBILQ?")
 _TINY = np.finfo(np.float32).tiny

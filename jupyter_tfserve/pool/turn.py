@@ -12,6 +12,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from .call import Call, failure
+from .pace import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,17 +25,16 @@ _read, _run = methodcaller("read"), methodcaller("run")
 
 def run_turn(calls: Sequence[Call]) -> None:
     """Run calls to their answers, tell their paces how long each took, then respond to each."""
-    computing = time.thread_time()
-    start = time.perf_counter()
+    watch = Watch()
     for call in calls:
         call.response = None
         call.seconds = 0.0
-    end = start
+    now = time.perf_counter()
     for step in _read, _run, _answer:
-        end = _take(step, calls, end)
-    waited = end - start - (time.thread_time() - computing)
+        now = _take(step, calls, now)
+    idle, waited = watch.read()
     for call in calls:
-        call.pace.ran_in_loop(call.seconds, waited)
+        call.pace.ran_in_loop(call.seconds, idle, waited=waited)
         assert call.response is not None
         try:
             call.respond(call.response)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from jupyter_tfserve.pool.pace import SHORT_S, Pace
+import time
+
+from jupyter_tfserve.pool.pace import SHORT_S, Pace, Watch
 
 SHORT, LONG = SHORT_S / 10, SHORT_S * 50
 
@@ -11,7 +13,7 @@ def calls(pace: Pace, number: int, wall: float, computing: float) -> None:
     """So many calls, each where the pace sends it."""
     for _ in range(number):
         if pace.is_short:
-            pace.ran_in_loop(wall, wall - computing)
+            pace.ran_in_loop(wall, wall - computing, waited=wall > computing)
         else:
             pace.ran_in_worker(wall, computing)
 
@@ -50,7 +52,7 @@ def test_a_call_that_waits_for_something_else_is_found_out_after_a_few() -> None
     for _ in range(1000):
         if pace.is_short:
             held += 1
-            pace.ran_in_loop(LONG, LONG - SHORT)
+            pace.ran_in_loop(LONG, LONG - SHORT, waited=True)
         else:
             pace.ran_in_worker(LONG, SHORT)
     assert 1 <= held <= 3
@@ -60,7 +62,7 @@ def test_one_hiccup_of_the_machine_does_not_send_a_kind_away() -> None:
     pace = Pace()
     calls(pace, 10, SHORT, SHORT)
     for _ in range(20):
-        pace.ran_in_loop(LONG, LONG - SHORT)
+        pace.ran_in_loop(LONG, LONG - SHORT, waited=True)
         calls(pace, 100, SHORT, SHORT)
         assert pace.is_short
 
@@ -69,5 +71,26 @@ def test_a_call_that_only_ran_beside_a_slow_one_stays_in_the_loop() -> None:
     pace = Pace()
     calls(pace, 10, SHORT, SHORT)
     for _ in range(100):
-        pace.ran_in_loop(SHORT, LONG)
+        pace.ran_in_loop(SHORT, LONG, waited=True)
         assert pace.is_short
+
+
+def test_being_made_to_wait_by_a_busy_machine_sends_no_kind_away() -> None:
+    pace = Pace()
+    calls(pace, 10, SHORT, SHORT)
+    for _ in range(1000):
+        pace.ran_in_loop(LONG, LONG - SHORT, waited=False)
+        assert pace.is_short
+
+
+def test_waiting_is_told_from_computing() -> None:
+    watch = Watch()
+    time.sleep(0.05)
+    idle, waited = watch.read()
+    assert waited
+    assert idle > 0.04
+    watch = Watch()
+    until = time.thread_time() + 0.02
+    while time.thread_time() < until:
+        sum(range(1000))
+    assert not watch.read()[1]

@@ -58,6 +58,8 @@ class SavedModelServable(Servable):
         graph = tf.Graph()
         self._session = tf.compat.v1.Session(graph=graph, config=session_config(executor))
         self._calls: dict[tuple[str, tuple[str, ...], type], SessionCall | DeepCall] = {}
+        # By signature, what the commonest call needs: all outputs, of arrays.
+        self._plain: dict[str, tuple[tuple[str, ...], Any, tuple[str, ...]]] = {}
         try:
             with graph.as_default():
                 self._meta = tf.compat.v1.saved_model.load(self._session, list(tags), path)
@@ -112,11 +114,25 @@ class SavedModelServable(Servable):
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Tensor]:
         """Run one signature; see :meth:`Servable.call`."""
+        plain = self._plain.get(signature) if outputs is None else None
+        if plain is None:
+            return self._call_any(signature, inputs, outputs)
+        feeds, call, aliases = plain
+        arguments = [inputs[alias] for alias in feeds]
+        if DeepTensor in map(type, arguments):
+            return self._call_any(signature, inputs, outputs)
+        return dict(zip(aliases, call(*arguments), strict=True))
+
+    def _call_any(
+        self, signature: str, inputs: Mapping[str, Tensor], outputs: Sequence[str] | None
+    ) -> dict[str, Tensor]:
         info = self.signatures[signature]
         aliases = tuple(info.outputs) if outputs is None else tuple(outputs)
         arguments = [inputs[alias] for alias in info.inputs]
         deep = any(type(argument) is DeepTensor for argument in arguments)
         call: Any = self._call(info, aliases, DeepCall if deep else SessionCall)
+        if outputs is None and not deep:
+            self._plain[signature] = tuple(info.inputs), call, aliases
         return dict(zip(aliases, call(*arguments), strict=True))
 
     def debug_text(self, signature: str) -> str:
@@ -125,6 +141,7 @@ class SavedModelServable(Servable):
 
     def close(self) -> None:
         """Release the prepared calls, then the session that they belong to."""
+        self._plain.clear()
         self._calls.clear()
         self._session.close()
 
