@@ -12,6 +12,7 @@ from ..wire import Response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .model_run import ModelRun
     from .pace import Pace
 
 log = logging.getLogger(__name__)
@@ -24,43 +25,28 @@ class Call(ABC):
     They may be taken in any thread, one at a time, and raise ServingError for the caller.
 
     Attributes:
-        pace, respond, response, seconds: The scheduler's notes.
+        pace, respond, response, run, seconds: Notes of those who take the steps.
     """
 
-    __slots__ = ("pace", "respond", "response", "seconds")
+    __slots__ = ("pace", "respond", "response", "run", "seconds")
 
     pace: Pace
     respond: Callable[[Response], None]
     response: Response | None
+    run: ModelRun
     seconds: float
 
     @abstractmethod
-    def read(self) -> None:
+    def read(self) -> ModelRun:
         """Understand the request: what is to be run, and on what."""
 
     @abstractmethod
-    def run(self) -> None:
-        """Run it."""
-
-    @abstractmethod
-    def answer(self) -> Response:
-        """Write down what came out."""
+    def answer(self, run: ModelRun) -> Response:
+        """Write down what came out of the run."""
 
     @abstractmethod
     def close(self) -> None:
         """Let go of what the call holds; does nothing where there is nothing."""
-
-
-def perform(call: Call) -> Response:
-    """Take all steps of one call; a failure becomes the answer that tells of it."""
-    try:
-        call.read()
-        call.run()
-        return call.answer()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
-        return failure(error)
-    finally:
-        call.close()
 
 
 def failure(error: Exception) -> Response:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codec.dtypes import dtype_of
 from ..errors import invalid_argument
+from .model_run import ModelRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,17 +41,13 @@ def predict_signature(servable: Servable, name: str) -> SignatureInfo:
     return signature
 
 
-def classify(
+def classify_run(
     servable: Servable, name: str, examples: Sequence[bytes], *, check_method: bool = False
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Run a classify signature on serialized ``tf.Example`` messages.
-
-    Returns:
-        The classes, object ``[n, k]`` of bytes, and the scores, float32 ``[n, k]``; either may be
-        absent.
+) -> ModelRun:
+    """The run of a classify signature on serialized ``tf.Example`` messages.
 
     Raises:
-        ServingError: INVALID_ARGUMENT for a signature or outputs that are not of a classifier.
+        ServingError: INVALID_ARGUMENT for a signature that is not of a classifier.
     """
     method = CLASSIFY_METHOD if check_method else None
     signature = _scoring_signature(servable, name, "classification", method)
@@ -68,15 +65,28 @@ def classify(
             'Expected classification signature outputs to contain at least one of "classes" or '
             f'"scores". Signature was: {servable.debug_text(signature.key)}'
         )
-    outputs = _run(servable, signature, examples, wanted)
+    return _run(servable, signature, examples, wanted)
+
+
+def classes_and_scores(run: ModelRun, n: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """What a classifier said of ``n`` examples.
+
+    Returns:
+        The classes, object ``[n, k]`` of bytes, and the scores, float32 ``[n, k]``; either may be
+        absent.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for outputs that are not of a classifier.
+    """
+    outputs = _arrays(run)
     classes, scores = outputs.get("classes"), outputs.get("scores")
     for array in (classes, scores):
         if array is not None and array.ndim != 2:
             raise invalid_argument(
                 f"Expected Tensor shape: [batch_size num_classes] but got {_shape(array)}"
             )
-    _check_class_output("classes", classes, signature, "string", len(examples))
-    _check_class_output("scores", scores, signature, "float", len(examples))
+    _check_class_output("classes", classes, run.signature, "string", n)
+    _check_class_output("scores", scores, run.signature, "float", n)
     if classes is not None and scores is not None and classes.shape[1] != scores.shape[1]:
         raise invalid_argument(
             "Tensors class and score should match in dim_size(1). "
@@ -99,16 +109,13 @@ def _check_class_output(
         raise invalid_argument(f"Expected {alias} output batch size of {n}. Got: {array.shape[0]}")
 
 
-def regress(
+def regress_run(
     servable: Servable, name: str, examples: Sequence[bytes], *, check_method: bool = False
-) -> np.ndarray:
-    """Run a regress signature on serialized ``tf.Example`` messages.
-
-    Returns:
-        One value an example: float32 ``[n]``.
+) -> ModelRun:
+    """The run of a regress signature on serialized ``tf.Example`` messages.
 
     Raises:
-        ServingError: INVALID_ARGUMENT for a signature or output that is not of a regressor.
+        ServingError: INVALID_ARGUMENT for a signature that is not of a regressor.
     """
     method = REGRESS_METHOD if check_method else None
     signature = _scoring_signature(servable, name, "regression", method)
@@ -122,21 +129,31 @@ def regress(
         raise invalid_argument(
             f"No regression outputs found in SignatureDef: {servable.debug_text(signature.key)}"
         )
-    values = _run(servable, signature, examples, ["outputs"])["outputs"]
+    return _run(servable, signature, examples, ["outputs"])
+
+
+def regressions(run: ModelRun, n: int) -> np.ndarray:
+    """What a regressor said of ``n`` examples.
+
+    Returns:
+        One value an example: float32 ``[n]``.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for an output that is not of a regressor.
+    """
+    values = _arrays(run)["outputs"]
     if values.ndim != 1 and not (values.ndim == 2 and values.shape[1] == 1):
         raise invalid_argument(
             "Expected output Tensor shape to be either [batch_size] or [batch_size, 1] "
             f"but got {_shape(values)}"
         )
-    if values.shape[0] != len(examples):
+    if values.shape[0] != n:
         raise invalid_argument(
-            "Input batch size did not match output batch size: "
-            f"{len(examples)} vs. {values.shape[0]}"
+            f"Input batch size did not match output batch size: {n} vs. {values.shape[0]}"
         )
-    if signature.outputs["outputs"].dtype != "float":
-        raise invalid_argument(
-            f"Expected output Tensor of DT_FLOAT.  Got: {_enum_name(signature.outputs['outputs'])}"
-        )
+    output = run.signature.outputs["outputs"]
+    if output.dtype != "float":
+        raise invalid_argument(f"Expected output Tensor of DT_FLOAT.  Got: {_enum_name(output)}")
     return values.reshape(-1)
 
 
@@ -158,14 +175,17 @@ def _scoring_signature(
 
 def _run(
     servable: Servable, signature: SignatureInfo, examples: Sequence[bytes], outputs: list[str]
-) -> dict[str, np.ndarray]:
+) -> ModelRun:
     if not examples:
         raise invalid_argument("Input is empty.")
     serialized = np.empty(len(examples), object)
     serialized[:] = examples
-    # A vector goes in, so no tensor is too deep to be an array.
-    fetched = servable.call(signature.key, {"inputs": serialized}, outputs)
-    return cast("dict[str, np.ndarray]", fetched)
+    return ModelRun(servable, signature, {"inputs": serialized}, tuple(outputs))
+
+
+def _arrays(run: ModelRun) -> dict[str, np.ndarray]:
+    # A vector went in, so no tensor is too deep to be an array.
+    return cast("dict[str, np.ndarray]", run.outputs)
 
 
 def _shape(array: np.ndarray) -> str:

@@ -15,14 +15,12 @@ from ..routes import Api
 from ..wire import Response
 from . import inference
 from .call import Call
+from .model_run import ModelRun
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..codec.deep import Tensor
-    from ..codec.document_tensors import Format, Tensors
+    from ..codec.document_tensors import Format
     from ..routes import Route
-    from ..servable import ModelSpec, SignatureInfo
+    from ..servable import ModelSpec
     from ..wire import Request
     from ..wire.connection import Buffer
     from .core.harness import ServableHandle
@@ -61,7 +59,7 @@ class _RestCall(Call):
             return _inflate(request.body)
         return request.body
 
-    def _take_handle(self) -> Servable:
+    def _take_servable(self) -> Servable:
         handle = self._handle = self._core.handle(self._spec)
         self._statistics.begin(handle.id)
         return handle.servable
@@ -77,39 +75,31 @@ class _RestCall(Call):
 class PredictCall(_RestCall):
     """``:predict``."""
 
-    __slots__ = ("_form", "_inputs", "_outputs", "_servable", "_signature")
+    __slots__ = ("_form",)
 
-    _servable: Servable | None
-    _signature: SignatureInfo
-    _inputs: Tensors
     _form: Format
-    _outputs: Mapping[str, Tensor]
 
-    def read(self) -> None:
+    def read(self) -> ModelRun:
         """Body, then model, then signature, then tensors."""
         document = parse_predict(self._take_body())
-        servable = self._servable = self._take_handle()
-        signature = self._signature = inference.predict_signature(servable, document.signature_name)
-        self._inputs, self._form = document.tensors(signature.inputs)
+        servable = self._take_servable()
+        signature = inference.predict_signature(servable, document.signature_name)
+        inputs, self._form = document.tensors(signature.inputs)
+        return ModelRun(servable, signature, inputs)
 
-    def run(self) -> None:
-        """Run the signature."""
-        servable, self._servable = self._servable, None
-        assert servable is not None
-        self._outputs = servable.call(self._signature.key, self._inputs)
-        del self._inputs
-
-    def answer(self) -> Response:
+    def answer(self, run: ModelRun) -> Response:
         """Outputs in the form of the request."""
-        body = encode_predict(self._outputs, self._signature.outputs, self._form)
+        body = encode_predict(run.outputs, run.signature.outputs, self._form)
         self._failed = False
         return Response(200, body)
 
 
 class ScoreCall(_RestCall):
-    """``:classify`` and ``:regress``."""
+    """``:classify`` and ``:regress``. Here all JSON work comes before the look-up."""
 
-    __slots__ = ("_check_method", "_classify", "_count", "_examples", "_name", "_result")
+    __slots__ = ("_check_method", "_classify", "_n")
+
+    _n: int
 
     def __init__(
         self,
@@ -124,28 +114,24 @@ class ScoreCall(_RestCall):
         self._classify = route.api is Api.CLASSIFY
         self._check_method = check_method
 
-    def read(self) -> None:
-        """Here all JSON work comes before the look-up."""
+    def read(self) -> ModelRun:
+        """Body, then model, then signature."""
         document = parse_examples(self._take_body())
-        self._name = document.signature_name
-        self._examples = document.examples
-        self._take_handle()
-
-    def run(self) -> None:
-        """Check the signature, and run it."""
-        assert self._handle is not None
-        score = inference.classify if self._classify else inference.regress
-        self._result = score(
-            self._handle.servable, self._name, self._examples, check_method=self._check_method
+        self._n = len(document.examples)
+        run_of = inference.classify_run if self._classify else inference.regress_run
+        return run_of(
+            self._take_servable(),
+            document.signature_name,
+            document.examples,
+            check_method=self._check_method,
         )
 
-    def answer(self) -> Response:
+    def answer(self, run: ModelRun) -> Response:
         """One result an example."""
-        result = self._result
-        if isinstance(result, tuple):
-            body = encode_classify(*result, len(self._examples))
+        if self._classify:
+            body = encode_classify(*inference.classes_and_scores(run, self._n), self._n)
         else:
-            body = encode_regress(result)
+            body = encode_regress(inference.regressions(run, self._n))
         self._failed = False
         return Response(200, body)
 

@@ -7,16 +7,15 @@ about a new kind: it starts in a worker.
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import Code, ServingError
-from .call import Call, error_response, perform
+from .call import Call, error_response
 from .pace import Pace
 from .turn import run_turn
+from .workers import Workers
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,6 +28,52 @@ _MAX_KINDS = 10_000
 """Kinds come from request lines, so their number is bounded."""
 _MAX_TURN = 64
 """So many short calls hold the loop at a time, and what they have read is in memory."""
+
+
+class _Pending:
+    """A call with the workers: answered once, by its end or by the end of its time."""
+
+    __slots__ = ("_finished", "_respond", "future", "timer")
+
+    future: Future[None]
+
+    def __init__(self, respond: Callable[[Response], None], finished: Callable[[], None]) -> None:
+        self._respond: Callable[[Response], None] | None = respond
+        self._finished = finished
+        self.timer: asyncio.TimerHandle | None = None
+
+    def finish(self, response: Response) -> None:
+        """The call has been run."""
+        self._finished()
+        self._answer(response)
+
+    def expire(self) -> None:
+        """Its time is up."""
+        # TensorFlow's own words for a session run that is out of time.
+        text = "Timed out waiting for notification"
+        self._answer(error_response(ServingError(Code.DEADLINE_EXCEEDED, text)))
+        self._drop()
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more."""
+        self._take_respond()
+        self._drop()
+
+    def _answer(self, response: Response) -> None:
+        respond = self._take_respond()
+        if respond is not None:
+            respond(response)
+
+    def _take_respond(self) -> Callable[[Response], None] | None:
+        if self.timer is not None:
+            self.timer.cancel()
+        respond, self._respond = self._respond, None
+        return respond
+
+    def _drop(self) -> None:
+        """Spare the work if it has not been begun."""
+        if self.future.cancel():
+            self._finished()
 
 
 class Scheduler:
@@ -55,8 +100,7 @@ class Scheduler:
         self._paces: dict[Hashable, Pace] = {}
         self._short: list[Call] = []
         self._gathering = False
-        # As many as TensorFlow Serving's REST workers.
-        self._workers = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
+        self._workers = Workers()
 
     def gather(self) -> None:
         """Let short calls wait for each other until :meth:`run_gathered`, which must follow."""
@@ -136,51 +180,24 @@ class Scheduler:
     ) -> Callable[[], None]:
         self._total += 1
         self._in_flight[model] += 1
-        pending: Callable[[Response], None] | None = respond
-
-        def answer(response: Response) -> None:
-            nonlocal pending
-            if pending is not None:
-                waiting, pending = pending, None
-                if timer is not None:
-                    timer.cancel()
-                waiting(response)
-
-        def finished(future: Future[Response]) -> None:
-            self._total -= 1
-            self._in_flight[model] -= 1
-            if not self._in_flight[model]:
-                del self._in_flight[model]
-            if not future.cancelled():
-                answer(future.result())
-
-        def expire() -> None:
-            # TensorFlow's own words for a session run that is out of time.
-            text = "Timed out waiting for notification"
-            answer(error_response(ServingError(Code.DEADLINE_EXCEEDED, text)))
-            future.cancel()
-
-        def give_up() -> None:
-            nonlocal pending
-            pending = None
-            if timer is not None:
-                timer.cancel()
-            future.cancel()
-
         limits = [limit for limit in (self._timeout_s, timeout_s) if limit > 0]
-        timer = self._loop.call_later(min(limits), expire) if limits else None
-        future = self._workers.submit(_perform, call, pace)
-        future.add_done_callback(lambda done: self._loop.call_soon_threadsafe(finished, done))
-        return give_up
+        pending = _Pending(respond, partial(self._finished, model))
+        if limits:
+            pending.timer = self._loop.call_later(min(limits), pending.expire)
+        call.pace = pace
+
+        def tell(response: Response) -> None:
+            self._loop.call_soon_threadsafe(pending.finish, response)
+
+        pending.future = self._workers.submit(call, tell)
+        return pending.give_up
+
+    def _finished(self, model: str) -> None:
+        self._total -= 1
+        self._in_flight[model] -= 1
+        if not self._in_flight[model]:
+            del self._in_flight[model]
 
     def close(self) -> None:
         """Start nothing more; calls that run are left to end by themselves."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
-
-
-def _perform(call: Call, pace: Pace) -> Response:
-    """Run one call and note its time by the clock and by the thread's own computing."""
-    wall, computing = time.perf_counter(), time.thread_time()
-    response = perform(call)
-    pace.ran_in_worker(time.perf_counter() - wall, time.thread_time() - computing)
-    return response
+        self._workers.close()

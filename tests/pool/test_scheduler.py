@@ -16,6 +16,20 @@ from jupyter_tfserve.pool.scheduler import Scheduler
 from jupyter_tfserve.wire import Response
 
 
+class Work:
+    """Stands for the run of a model."""
+
+    def __init__(self, work: Callable[[], Response], key: object = None) -> None:
+        self.work = work
+        self._key = key
+
+    def key(self) -> object:
+        return self._key
+
+    def run(self) -> None:
+        self.result = self.work()
+
+
 class Function(Call):
     """A call whose one step of work is a function."""
 
@@ -23,14 +37,11 @@ class Function(Call):
         self.work = work
         self.closed = 0
 
-    def read(self) -> None:
-        pass
+    def read(self) -> Work:
+        return Work(self.work)
 
-    def run(self) -> None:
-        self.result = self.work()
-
-    def answer(self) -> Response:
-        return self.result
+    def answer(self, run: Work) -> Response:
+        return run.result
 
     def close(self) -> None:
         self.closed += 1
@@ -205,12 +216,13 @@ async def test_gathered_calls_take_each_step_together(scheduler: Scheduler) -> N
     steps: list[str] = []
 
     class Step(Function):
-        def read(self) -> None:
+        def read(self) -> Work:
             steps.append("read")
+            return super().read()
 
-        def answer(self) -> Response:
+        def answer(self, run: Work) -> Response:
             steps.append("answer")
-            return super().answer()
+            return super().answer(run)
 
     calls = [Step(lambda: OK), Step(lambda: FAILED)]
     responses: list[Response] = []
@@ -228,7 +240,7 @@ async def test_a_failing_step_fails_its_own_call_only(scheduler: Scheduler) -> N
     await known_for_short(scheduler)
 
     class Unreadable(Function):
-        def read(self) -> None:
+        def read(self) -> Work:
             raise ServingError(Code.INVALID_ARGUMENT, "no JSON")
 
     def refuse() -> Response:

@@ -33,6 +33,8 @@ class Servable(ABC):
     metadata: str
     """All signatures as TensorFlow Serving's printer writes a ``SignatureDefMap``."""
     footprint: Footprint
+    mergeable: frozenset[str] = frozenset()
+    """The signatures whose runs may be merged into batches."""
 
     @abstractmethod
     def call(

@@ -1,0 +1,70 @@
+"""Long calls in threads of their own; runs that may be merged meet there."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from .call import Call, failure
+from .merging import Merger, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..wire import Response
+
+
+class Workers:
+    """As many threads as TensorFlow Serving's REST API has."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
+        self._merger = Merger()
+
+    def submit(self, call: Call, tell: Callable[[Response], None]) -> Future[None]:
+        """Run a call to its answer and tell its pace; ``tell`` is called in some thread.
+
+        Cancelling the future keeps a call from being begun; ``tell`` is not called then.
+        """
+        return self._threads.submit(self._begin, call, tell)
+
+    def _begin(self, call: Call, tell: Callable[[Response], None]) -> None:
+        wall, computing = time.perf_counter(), time.thread_time()
+        try:
+            run = call.run = call.read()
+            key = run.key()
+            if key is not None:
+                end = partial(self._end, call, tell, time.thread_time() - computing)
+                self._merger.submit(key, run, end)
+                return
+            run.run()
+            response = call.answer(run)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
+            response = failure(error)
+        call.close()
+        call.pace.ran_in_worker(time.perf_counter() - wall, time.thread_time() - computing)
+        tell(response)
+
+    @staticmethod
+    def _end(
+        call: Call, tell: Callable[[Response], None], read: float, outcome: Outcome, run: float
+    ) -> None:
+        """What is left to do after a merged run; ``read`` and ``run`` are seconds of computing."""
+        computing = time.thread_time()
+        try:
+            if outcome is not None:
+                raise outcome
+            response = call.answer(call.run)
+        except Exception as error:  # noqa: BLE001
+            response = failure(error)
+        call.close()
+        seconds = read + run + time.thread_time() - computing
+        call.pace.ran_in_worker(seconds, seconds)
+        tell(response)
+
+    def close(self) -> None:
+        """Begin nothing more; calls that run are left to end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
