@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import gc
 import logging
 import os
 import secrets
@@ -114,6 +115,9 @@ class Pool:
         """
         if self._options.kind == "managed":
             runtime.quiet()
+            # TensorFlow's own objects are there for good; without this, every full collection
+            # goes through hundreds of thousands of them, and holds up all calls meanwhile.
+            gc.freeze()
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(_START_TIMEOUT_S)
