@@ -83,23 +83,25 @@ class SocketTransport(asyncio.Transport):
         if not self._reading or self._closing:
             return
         try:
+            self._receive()
+        except Exception as error:  # noqa: BLE001 - others share the loop
+            self._fail(error)
+
+    def _receive(self) -> None:
+        try:
             count = self._sock.recv_into(self._protocol.get_buffer(-1))
         except _AGAIN:
             return
         except OSError as error:
             self._lose(error)
             return
-        try:
-            if count:
-                self._protocol.buffer_updated(count)
-                return
-            self._reading = False
-            if not self._protocol.eof_received():
-                self.close()
-            self._watch()
-        except Exception as error:
-            log.exception("A protocol failed; its connection is cut")
-            self._lose(error)
+        if count:
+            self._protocol.buffer_updated(count)
+            return
+        self._reading = False
+        if not self._protocol.eof_received():
+            self.close()
+        self._watch()
 
     def send(self) -> None:
         """Send what is waiting, as far as the socket takes it."""
@@ -119,7 +121,10 @@ class SocketTransport(asyncio.Transport):
         self._watch()
         if self._paused and self._queued <= self._high // 4:
             self._paused = False
-            self._protocol.resume_writing()
+            try:
+                self._protocol.resume_writing()
+            except Exception as error:  # noqa: BLE001
+                self._fail(error)
         if not self._queue:
             if self._closing:
                 self._lose(None)
@@ -202,6 +207,10 @@ class SocketTransport(asyncio.Transport):
     def abort(self) -> None:
         """Close at once."""
         self._lose(None)
+
+    def _fail(self, error: Exception) -> None:
+        log.error("A protocol failed; its connection is cut", exc_info=error)
+        self._lose(error)
 
     def _lose(self, error: Exception | None) -> None:
         """Close, and tell the protocol from the loop: it may be the one that calls."""
