@@ -15,6 +15,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 import arithmetic
 import examples
 import tensors
+import workloads
 
 BUILDERS: dict[str, Callable[[Path], None]] = {
     "half_plus_two": arithmetic.half_plus_two,
@@ -36,6 +37,10 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "no_default": tensors.no_default,
     "no_inputs": tensors.no_inputs,
     "examples": examples.examples,
+    "half_plus_three_tf2": workloads.half_plus_three_tf2,
+    "digits_mlp": workloads.digits_mlp,
+    "digits_convnet": workloads.digits_convnet,
+    "image_size": workloads.image_size,
 }
 
 
