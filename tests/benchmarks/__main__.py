@@ -72,6 +72,7 @@ def options() -> argparse.Namespace:
     add("--servers", type=names(SERVERS), help=f"some of {', '.join(SERVERS)}; the works for these")
     add("--models", type=Path, help="folder with the models; made in .bench/models unless given")
     add("--output", type=Path, help="where results go; tests/benchmarks/results if all is measured")
+    add("--redraw", type=Path, help="only write tables and plots anew, of a folder with results")
     return parser.parse_args()
 
 
@@ -102,6 +103,9 @@ def taking_part(given: argparse.Namespace, results: Results) -> list[Contender]:
 def main() -> None:
     """Read the command line and measure."""
     given = options()
+    if given.redraw is not None:
+        report.write(Results.read(given.redraw / "results.json"), given.redraw)
+        return
     if find_wrk() is None:
         sys.exit("The benchmarks are driven by wrk: apt-get install wrk")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -112,10 +112,10 @@ def peer(name: str) -> Start:
         port = free_port()
         paths = environments.PATHS[name]
         (version,) = base_path.resolve().iterdir()
-        python = str(environments.python(name))
-        command = [python, str(environments.script(name)), str(port), model, str(version)]
+        python, script = environments.python(name), environments.script(name)
+        command = [str(python), str(script), str(port), model, str(version)]
         status = paths.status.format(model=model)
-        with running(command, folder, port, status, environments.VARIABLES):
+        with running(command, folder, port, status, environments.variables(name)):
             yield [Target(name, port, paths.predict.format(model=model), status)]
 
     return start

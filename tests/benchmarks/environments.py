@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,8 +11,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).with_name("peers")
 MADE = Path(__file__).parents[2] / ".bench" / "peers"
-
-VARIABLES = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,20 @@ def requirements(peer: str) -> Path:
 def python(peer: str) -> Path:
     """The interpreter of its environment."""
     return MADE / peer.lower() / "bin" / "python"
+
+
+def variables(peer: str) -> dict[str, str]:
+    """What its server runs with."""
+    return {
+        # As if the environment were activated: MLflow looks for uvicorn on the path.
+        "PATH": f"{python(peer).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": "",
+        # MLflow passes no options to uvicorn; nobody else logs each request either.
+        "UVICORN_ACCESS_LOG": "false",
+        # Nothing is reported to anybody.
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "DO_NOT_TRACK": "1",
+    }
 
 
 def make(peer: str) -> str:

@@ -1,5 +1,7 @@
 """Configuration of the Jupyter server whose responsiveness is measured."""
 
+from typing import Any
+
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from traitlets.config import get_config
 
@@ -7,10 +9,10 @@ from traitlets.config import get_config
 class PromptConnection(ZMQChannelsWebsocketConnection):
     """Sends at once: waiting for the client's acknowledgement is TCP's time, not the server's."""
 
-    async def connect(self):
+    def connect(self) -> Any:
         """Jupyter: the websocket is open."""
         self.websocket_handler.set_nodelay(True)
-        return await super().connect()
+        return super().connect()
 
 
 get_config().ServerApp.kernel_websocket_connection_class = PromptConnection

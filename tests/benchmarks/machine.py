@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import environments
+
 from jupyter_tfserve._version import __version__
 
 PACKAGES = ("tensorflow", "numpy", "tornado", "jupyter-server", "orjson", "pysimdjson", "httptools")

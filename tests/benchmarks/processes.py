@@ -28,7 +28,7 @@ def running(
     folder: Path,
     port: int,
     ready: str,
-    environment: Mapping[str, str] = {},  # noqa: B006 - a Mapping is not written to
+    environment: Mapping[str, str] = {},
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A server in a process group of its own, once ``ready`` is a path that answers 200.
 
@@ -51,7 +51,8 @@ def running(
 
     def answers() -> bool:
         if process.poll() is not None:
-            raise RuntimeError(f"{command[0]} ended: {log.read_text()[-2000:]}")
+            lines = log.read_text().strip().splitlines() or [""]
+            raise RuntimeError(f"{command[0]} ended: {lines[-1][-500:]}")
         connection = HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             connection.request("GET", ready)

@@ -9,16 +9,28 @@ import tempfile
 from collections import Counter
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contenders import FAST_LANE, ORDINARY_LANE, STANDALONE, jupyter, standalone
-from load import Target, hammer
+from load import hammer
 from plan import Plan, say
-from results import Results
-from works import HALF_PLUS_THREE, WORKS, Work
+from works import HALF_PLUS_THREE, WORKS
+
+if TYPE_CHECKING:
+    from results import Results
 
 RATE = 200
 """Samples a second."""
 SHOWN = 30
+_WAITS = (
+    "_worker (concurrent/futures/thread.py",
+    "Condition.wait (threading.py",
+    "EpollSelector.select (selectors.py",
+    "OutStream._watch_pipe_fd (ipykernel/iostream.py",
+    "ParentPollerUnix.run (ipykernel/parentpoller.py",
+    "device (zmq/sugar/__init__.py",
+)
+"""Where threads wait for something to do, in the words of the sampler, which counts some of it."""
 _BY_NAME = {work.name: work for work in WORKS}
 
 CASES = (
@@ -53,9 +65,7 @@ def run(models: Path, scratch: Path, plan: Plan, results: Results) -> None:
             results.profiles[f"profile-{slug}"] = f"{title}\n\n{text}"
 
 
-def _sample(
-    program: str, pid: int, load: AbstractContextManager[object], plan: Plan
-) -> str:
+def _sample(program: str, pid: int, load: AbstractContextManager[object], plan: Plan) -> str:
     """A table of the functions that were at work in a process while a load lasted."""
     with tempfile.NamedTemporaryFile() as file, load:
         command = [
@@ -78,11 +88,13 @@ def table(stacks: str) -> str:
     for line in stacks.splitlines():
         stack, _, count = line.rpartition(" ")
         frames = stack.split(";")
+        if frames[-1].startswith(_WAITS):
+            continue
         own[frames[-1]] += int(count)
         for frame in set(frames):
             total[frame] += int(count)
-    samples = own.total() or 1
+    all_samples = own.total() or 1
     lines = [f"{'own':>6} {'with callees':>13}  function"]
-    for frame, count in own.most_common(SHOWN):
-        lines.append(f"{count / samples:6.1%} {total[frame] / samples:13.1%}  {frame}")
-    return "\n".join(lines) + f"\n\n{samples} samples\n"
+    for frame, samples in own.most_common(SHOWN):
+        lines.append(f"{samples / all_samples:6.1%} {total[frame] / all_samples:13.1%}  {frame}")
+    return "\n".join(lines) + f"\n\n{all_samples} samples of threads at work\n"

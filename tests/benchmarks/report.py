@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 import plots
 from contenders import BARE
-from results import Results
 from targets import targets
 from throughput import NAIVE
 from works import WORKS
+
+if TYPE_CHECKING:
+    from results import Results
 
 NOTHING = "–"
 
@@ -54,7 +57,7 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
         yield from lines
 
 
-def _table(head: Sequence[str], rows: list[Sequence[str]]) -> list[str]:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     if not rows:
         return []
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
@@ -64,8 +67,8 @@ def _table(head: Sequence[str], rows: list[Sequence[str]]) -> list[str]:
 def _facts(results: Results) -> Iterator[str]:
     run, machine = results.run, results.machine
     yield f"\n{run['date']}, by `{run['command']}`: medians of {run['rounds']} rounds."
-    yield f"\n{machine['cpu']}, {machine['cpus']} CPUs, {machine['memory_gib']} GiB, "
-    yield f"{machine['system']}. The load ran on the same CPUs; load average at the start "
+    yield f"\n{machine['cpu']}, {machine['cpus']} CPUs, {machine['memory_gib']} GiB,"
+    yield f"{machine['system']}. The load ran on the same CPUs; load average at the start"
     yield f"{machine['load_average_at_start']:.1f}.\n"
     yield ", ".join(_versions(results)) + "."
 
@@ -111,18 +114,16 @@ def _loads(results: Results, work: str) -> list[str]:
             cell += f" · {median(load.p50_ms):.2f} / {median(load.p99_ms):.2f} ms"
             row.append(cell + (f" · {load.failed} failed" if load.failed else ""))
         rows.append(row)
-    head = ["requests/s · × bare Tornado · p50 / p99", *(f"{number} conn." for number in connections)]
-    return _table(head, rows)
+    head = ["requests/s · × bare Tornado · p50 / p99"]
+    return _table([*head, *(f"{number} conn." for number in connections)], rows)
 
 
 def _round_trips(results: Results, work: str) -> list[str]:
-    naive = results.round_trip(work, NAIVE)
     rows = []
     for trip in results.round_trips:
-        if trip.work == work and naive is not None:
-            # One that was too slow to be repeated has fewer rounds.
-            ratio = median(n / t for n, t in zip(naive.ms, trip.ms, strict=False))
-            rows.append([trip.contender, f"{median(trip.ms):,.0f} ms", f"{ratio:.1f}×"])
+        if trip.work == work:
+            ratio = results.faster(work, trip.contender, NAIVE)
+            rows.append([trip.contender, f"{median(trip.ms):,.0f} ms", f"{ratio:.2g}×"])
     return _table(["one request at a time", "round trip", f"faster than {NAIVE}"], rows)
 
 

@@ -71,7 +71,10 @@ def _probe(target: Target, conditions: dict[str, Load], plan: Plan) -> Iterator[
     status = Client(Target(STATUS, target.port, "", f"{prefix}{STATUS}", target.headers))
     taken: dict[tuple[str, str], list[float]] = {}
     with _kernel(target, prefix) as round_trip:
-        probes = {KERNEL: round_trip, STATUS: lambda: status.timed(None)}
+        probes: dict[str, Callable[[], float]] = {
+            KERNEL: round_trip,
+            STATUS: lambda: status.timed(None),
+        }
         for number in range(plan.rounds):
             for condition, load in conditions.items():
                 say(f"Responsiveness, round {number + 1} of {plan.rounds}: {condition}")
@@ -90,12 +93,13 @@ def _probe(target: Target, conditions: dict[str, Load], plan: Plan) -> Iterator[
 
 @contextmanager
 def _kernel(target: Target, prefix: str) -> Iterator[Callable[[], float]]:
-    """A function that executes nothing in a real kernel and returns how long it took, in seconds."""
+    """A function that lets a real kernel execute nothing and returns how many seconds it took."""
     kernels = Client(Target("kernels", target.port, f"{prefix}/api/kernels", "", target.headers))
     kernel = json.loads(kernels.call(b'{"name": "python3"}', status=201))["id"]
     session = uuid.uuid4().hex
     url = f"ws://127.0.0.1:{target.port}{prefix}/api/kernels/{kernel}/channels"
-    channel = websocket.create_connection(
+    connect: Any = websocket.create_connection  # of untyped code
+    channel = connect(
         f"{url}?session_id={session}",
         header=[f"{name}: {value}" for name, value in target.headers.items()],
         sockopt=((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),),

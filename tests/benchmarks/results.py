@@ -101,6 +101,14 @@ class Results:
         found = (x for x in self.round_trips if (x.work, x.contender) == (work, contender))
         return next(found, None)
 
+    def faster(self, work: str, contender: str, other: str) -> float | None:
+        """How many times faster than another a contender was: the median over the rounds."""
+        one, two = self.round_trip(work, contender), self.round_trip(work, other)
+        if one is None or two is None:
+            return None
+        # One that was too slow to be repeated has fewer rounds.
+        return median(b / a for a, b in zip(one.ms, two.ms, strict=False))
+
     def latency(self, probe: str, condition: str) -> Latency | None:
         """What was measured of these, if anything was."""
         found = (x for x in self.latencies if (x.probe, x.condition) == (probe, condition))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
+from typing import TYPE_CHECKING
 
 from contenders import BARE, FAST_LANE, GREEDY, ORDINARY_LANE, PEERS, STANDALONE
 from responsiveness import IDLE, KERNEL, LARGE_BODY, saturated
-from results import Results
 from throughput import NAIVE
 from works import WORKS
+
+if TYPE_CHECKING:
+    from results import Results
 
 _TITLES = {work.name: work.title for work in WORKS}
 
@@ -80,12 +82,8 @@ def _throughput(results: Results) -> Iterator[Target]:
 
 def _large(results: Results) -> Iterator[Target]:
     for work in LARGE:
-        ours, naive = results.round_trip(work, STANDALONE), results.round_trip(work, NAIVE)
-        reached = None
-        if ours and naive:
-            reached = median(n / o for n, o in zip(naive.ms, ours.ms, strict=True))
         what = f"{_TITLES[work]}; {STANDALONE}; round trip"
-        yield Target(what, NAIVE, LARGE_SPEED_UP, reached)
+        yield Target(what, NAIVE, LARGE_SPEED_UP, results.faster(work, STANDALONE, NAIVE))
 
 
 def _peers(results: Results) -> Iterator[Target]:

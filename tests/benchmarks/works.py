@@ -69,9 +69,9 @@ def pixels(*shape: int) -> bytes:
 def png(side: int) -> bytes:
     """A square RGB picture as PNG: a gradient with noise, which packs about as a photograph."""
     ramp = np.linspace(0, 200, side)
-    smooth = np.stack([ramp[:, None] + 0 * ramp, ramp + 0 * ramp[:, None], 0 * ramp[:, None] + 90])
-    noise = np.random.default_rng(SEED).integers(0, 16, (3, side, side))
-    colours = (smooth + noise).astype(np.uint8).transpose(1, 2, 0).reshape(side, side * 3)
+    smooth = np.broadcast_arrays(ramp[:, None], ramp, ramp[::-1])
+    noise = np.random.default_rng(SEED).integers(0, 16, (side, side, 3))
+    colours = (np.dstack(smooth) + noise).astype(np.uint8).reshape(side, side * 3)
     lines = b"".join(b"\0" + line.tobytes() for line in colours)
 
     def chunk(kind: bytes, data: bytes) -> bytes:

@@ -22,6 +22,6 @@ class Served(Model):
 if __name__ == "__main__":
     port, name, folder = sys.argv[1:]
     server = ModelServer(
-        http_port=int(port), enable_grpc=False, workers=1, access_log_format="", log_config=None
+        http_port=int(port), workers=1, enable_grpc=False, enable_latency_logging=False
     )
     server.start([Served(name, folder)])

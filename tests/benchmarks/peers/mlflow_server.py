@@ -38,4 +38,4 @@ if __name__ == "__main__":
     )
     serve = ["models", "serve", "--model-uri", str(saved), "--host", "127.0.0.1", "--port", port]
     options = ["--env-manager", "local", "--workers", "1"]
-    os.execv(sys.executable, [sys.executable, "-m", "mlflow", *serve, *options])  # noqa: S606
+    os.execv(sys.executable, [sys.executable, "-m", "mlflow", *serve, *options])
