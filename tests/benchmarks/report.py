@@ -23,10 +23,10 @@ def write(results: Results, folder: Path) -> None:
     """Write ``results.json``, ``results.md``, the plots and the profiles."""
     for old in folder.glob("profile-*.txt"):
         old.unlink()
-    results.save(folder / "results.json")
     for name, text in results.profiles.items():
         (folder / f"{name}.txt").write_text(text)
     pictures = plots.draw(results, folder)
+    results.save(folder / "results.json")
     (folder / "results.md").write_text("\n".join(_page(results, pictures)) + "\n")
 
 
