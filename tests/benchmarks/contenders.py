@@ -19,7 +19,6 @@ from processes import free_port, running
 BARE = "bare Tornado"
 STANDALONE = "standalone"
 GREEDY = "standalone, greedy batching"
-JUPYTER = "jupyter"
 FAST_LANE = "Jupyter, fast lane"
 ORDINARY_LANE = "Jupyter, ordinary lane"
 TF_SERVING = "TensorFlow Serving"
@@ -33,7 +32,7 @@ Start = Callable[[str, Path, Path], AbstractContextManager[list[Target]]]
 
 @dataclass(frozen=True)
 class Contender:
-    """One server that can be started for a model.
+    """One server that can be started for a model; its name is for the command line.
 
     ``missing`` says why it cannot take part here, or nothing where it can.
     """
@@ -140,14 +139,14 @@ def _no_environment(name: str) -> Callable[[], str]:
 
 
 CONTENDERS = (
-    Contender(STANDALONE, standalone()),
+    Contender("standalone", standalone()),
     Contender(
-        GREEDY,
+        "greedy",
         standalone("--enable_greedy_batching", name=GREEDY),
         _without("enable_greedy_batching"),
     ),
-    Contender(JUPYTER, jupyter),
-    Contender(TF_SERVING, tf_serving, _not_on_path("tensorflow_model_server")),
+    Contender("jupyter", jupyter),
+    Contender("tf_serving", tf_serving, _not_on_path("tensorflow_model_server")),
 )
 PEER_CONTENDERS = tuple(
     Contender(name, peer(name), _no_environment(name), loads_tf1=False) for name in PEERS
