@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+
+from tornado.iostream import StreamClosedError
+from traitlets.log import get_logger
 
 from ..errors import Code, ServingError
 
@@ -104,3 +107,22 @@ class StreamedResponse:
     status: int
     content_type: str
     chunks: ChunkStream
+
+    async def relay(self, send: Callable[[bytes], Awaitable[None]]) -> bool:
+        """Pass the chunks on as they come, no faster than ``send`` returns.
+
+        Returns:
+            Whether the caller may end the answer in order. Where it was broken off it would look
+            whole then: only a broken connection tells the truth.
+        """
+        try:
+            async for chunk in self.chunks:
+                await send(bytes(chunk))
+        except StreamClosedError:
+            return True  # there is nobody left to be told
+        except ServingError as error:
+            get_logger().warning("An answer was broken off: %s", error.message)
+            return False
+        finally:
+            self.chunks.close()
+        return True

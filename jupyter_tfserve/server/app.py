@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
@@ -17,11 +17,13 @@ from .api_handlers import (
     PoolRestartHandler,
     PoolsHandler,
 )
+from .fast_lane import FastLane
 from .handlers import RestHandler
 from .pool_manager import PoolManager
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
+    from tornado.web import Application
 
 
 class TFServeExtension(ExtensionApp):
@@ -48,6 +50,14 @@ class TFServeExtension(ExtensionApp):
         "idle. Status requests never do.",
     )
 
+    fast_lane = Bool(
+        True,
+        config=True,
+        help="Whether requests that show the server's token in a header, and need nothing else of "
+        "what Jupyter does for a request, are answered without it. They are answered alike, only "
+        "sooner.",
+    )
+
     def initialize_settings(self) -> None:
         """Make the manager and let other extensions find it."""
         assert self.serverapp is not None
@@ -60,16 +70,23 @@ class TFServeExtension(ExtensionApp):
         """Mount both APIs below the server's base URL."""
         assert self.serverapp is not None
         mount = url_path_join(self.serverapp.base_url, self.url_prefix, "/").rstrip("/")
-        rest = {
+        rest: dict[str, Any] = {
             "manager": self.manager,
             "prefix_length": len(mount),
             "track_predictions": self.track_predictions,
         }
         api = {"manager": self.manager}
+        # No groups: a path that is no UTF-8 is the grammar's to judge, not Tornado's.
+        path = url_path_join("/", self.url_prefix, "(?i:v1)/.*")
+        if self.fast_lane:
+            application: Application = self.serverapp.web_app
+            self.lane = FastLane(application, self.serverapp.log, **rest)
+            application.add_handlers(
+                ".*$", [(url_path_join(self.serverapp.base_url, path), self.lane)]
+            )
         self.handlers.extend(
             [
-                # No groups: a path that is no UTF-8 is the grammar's to judge, not Tornado's.
-                (url_path_join("/", self.url_prefix, "(?i:v1)/.*"), RestHandler, rest),
+                (path, RestHandler, rest),
                 (r"/tfserve/api/models", ModelsHandler, api),
                 (r"/tfserve/api/models/([^/]+)", ModelHandler, api),
                 (r"/tfserve/api/models/([^/]+)/labels/([^/]+)", LabelHandler, api),

@@ -39,6 +39,11 @@ def authorized(action: str) -> Callable[[_Verb], _Verb]:
     return cast("Callable[[_Verb], _Verb]", decorator.authorized(action, resource=RESOURCE))
 
 
+def reason(status: int) -> str:
+    """The words of an HTTP status."""
+    return responses.get(status, "Unknown")
+
+
 class DoorHandler(APIHandler):
     """Raises become answers: a :class:`ServingError` with its own status, all as JSON."""
 
@@ -81,7 +86,7 @@ class DoorHandler(APIHandler):
 
     def begin_answer(self, status: int) -> None:
         """Set the status, and where it is one that passes, when to come back."""
-        self.set_status(status, responses.get(status, "Unknown"))
+        self.set_status(status, reason(status))
         if status in (429, 503):
             self.set_header("Retry-After", str(_RETRY_AFTER_S))
 
@@ -90,7 +95,7 @@ class DoorHandler(APIHandler):
         raise NotImplementedError
 
     def _as_serving_error(self, status_code: int, error: BaseException | None) -> ServingError:
-        text = responses.get(status_code, "Unknown")
+        text = reason(status_code)
         if isinstance(error, web.HTTPError):
             if status_code == 403 and not getattr(self, "_jupyter_current_user", None):
                 text = _NO_USER

@@ -7,46 +7,25 @@ XSRF, CORS, activity. The body is never looked into.
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tornado import web
-from tornado.iostream import StreamClosedError
 
-from ..errors import Code, ServingError, error_json, invalid_argument
-from ..routes import Api, Route, malformed, parse_route
-from ..state import status_json
-from ..wire import STREAM_THRESHOLD, Request, Response
+from ..errors import ServingError, error_json
+from ..wire import STREAM_THRESHOLD
 from .answers import StreamedResponse
 from .base_handler import DoorHandler, authorized
-from .targets import is_uri, raw_target
+from .calls import ask, client_for, content_length, new_request, route_of
+from .pool_client import Exchange
+from .targets import raw_target
 from .upload import Upload
 
 if TYPE_CHECKING:
     from tornado.http1connection import HTTP1Connection
 
-    from ..servable import ModelSpec
-    from .pool_client import Answer, Exchange, PoolClient
+    from ..routes import Route
+    from .pool_client import Answer
     from .pool_manager import PoolManager
-
-OPTIONS_HEADER = "X-TFServe-Options"
-
-_MAX_DIGITS = 18
-
-
-def not_served(spec: ModelSpec) -> ServingError:
-    """What TensorFlow Serving says to a call for a model that it does not have."""
-    if spec.label is not None:
-        return invalid_argument(f"Unrecognized servable version label: {spec.label}")
-    version = f"Latest({spec.name})"
-    if spec.version is not None:
-        version = f"Specific({spec.name}, {spec.version})"
-    return ServingError(Code.NOT_FOUND, f"Servable not found for request: {version}")
-
-
-def _content_length(header: str) -> int:
-    """The length of a body that a header tells, 0 where it is none; Tornado refuses a bad one."""
-    # More digits are no length that any limit allows, and int() refuses very long texts.
-    return int(header[:_MAX_DIGITS]) if header.isdecimal() else 0
 
 
 @web.stream_request_body
@@ -96,7 +75,7 @@ class RestHandler(DoorHandler):
             self._refuse_body(error)
 
     async def _prepare_body(self) -> None:
-        size = _content_length(self.request.headers.get("Content-Length", ""))
+        size = content_length(self.request.headers.get("Content-Length", ""))
         limit = self.manager.max_body_bytes
         connection = cast("HTTP1Connection", self.request.connection)
         connection.set_max_body_size(max(2 * limit, size))
@@ -119,6 +98,14 @@ class RestHandler(DoorHandler):
         if self._size > STREAM_THRESHOLD and self._method == "POST":
             return self._grow_into_upload()
         return None
+
+    def set_secure_cookie(self, *args: Any, **kwargs: Any) -> None:
+        """Log nobody in who shows a token with each request.
+
+        Jupyter would give a caller like that a new anonymous user, and a cookie for it, each time.
+        """
+        if "Authorization" not in self.request.headers:
+            super().set_secure_cookie(*args, **kwargs)
 
     def on_connection_close(self) -> None:
         """The client is gone: so is the wish for an answer."""
@@ -177,43 +164,26 @@ class RestHandler(DoorHandler):
             raise self._refusal  # before anything else, whatever the verb
         if self._upload is not None:
             return await self._upload.finish()
-        route = self._route()
-        if route.api is Api.STATUS:
-            return Response(200, status_json(await self.manager.status(route.spec)))
-        client = await self._client_for(route)
-        request = self._request()
-        request.body = b"".join(self._body)
-        self._exchange = client.request(request, route.spec.name)
-        return await self._exchange
+        route = await self._find()
+        request = new_request(self.manager, self.request, self._target, b"".join(self._body))
+        answer = ask(self.manager, route, request)
+        if isinstance(answer, Exchange):
+            self._exchange = answer
+            return await answer
+        return answer
 
-    def _route(self) -> Route:
-        if not is_uri(self._target):
-            raise malformed(self._method, self._target)
-        return parse_route(self._method, self._target)
-
-    async def _client_for(self, route: Route) -> PoolClient:
+    async def _find(self) -> Route:
+        route = route_of(self._method, self._target)
         self._track_activity = self._track_predictions and route.is_inference
-        client = await self.manager.client_for(route.spec)
-        if client is None:
-            raise not_served(route.spec)
-        return client
-
-    def _request(self) -> Request:
-        headers = self.request.headers
-        return Request(
-            self._method,
-            self._target,
-            content_encoding=headers.get("Content-Encoding", ""),
-            options=headers.get(OPTIONS_HEADER, ""),
-            timeout_ms=max(self.manager.rest_api_timeout_in_ms, 0),
-        )
+        await self.manager.look_for(route.spec.name)
+        return route
 
     @authorized("execute")
     async def _begin_upload(self) -> None:
         """Send what has come so far; asked for before :meth:`post`, so it asks for leave itself."""
-        route = self._route()
-        client = await self._client_for(route)
-        upload = Upload(client, self._request(), route.spec.name)
+        route = await self._find()
+        request = new_request(self.manager, self.request, self._target)
+        upload = Upload(client_for(self.manager, route), request, route.spec.name)
         await upload.open()
         self._upload = upload
         body, self._body = self._body, []
@@ -238,19 +208,13 @@ class RestHandler(DoorHandler):
         return web.HTTPError(413, text)
 
     async def _relay(self, answer: StreamedResponse) -> None:
-        """Pass a large answer on as it comes, no faster than the client takes it."""
         self.set_header("Content-Type", answer.content_type)
-        try:
-            async for chunk in answer.chunks:
-                self.write(bytes(chunk))
-                await self.flush()
-        except StreamClosedError:
-            return
-        except ServingError as error:
-            # Ended in order it would look whole: a broken connection tells the truth.
-            self.log.warning("An answer was broken off: %s", error.message)
+
+        async def send(chunk: bytes) -> None:
+            self.write(chunk)
+            await self.flush()
+
+        if await answer.relay(send):
+            self.finish(set_content_type=answer.content_type)
+        else:
             self.detach().close()
-            return
-        finally:
-            answer.chunks.close()
-        self.finish(set_content_type=answer.content_type)

@@ -52,31 +52,71 @@ def silent_error(timeout_ms: int) -> ServingError:
 
 
 class Exchange:
-    """A request under way; await it for its answer.
+    """A request under way. Await it for its answer, or be told by :meth:`then`.
 
-    Raises (when awaited):
+    Raises (when awaited, and by :meth:`result`):
         ServingError: UNAVAILABLE where the pool is lost, DEADLINE_EXCEEDED where it is silent,
             CANCELLED after :meth:`cancel`.
     """
 
-    __slots__ = ("_client", "_future", "deadline", "id", "model", "stream", "timeout_ms")
+    __slots__ = (
+        "_client",
+        "_listener",
+        "_outcome",
+        "deadline",
+        "id",
+        "model",
+        "stream",
+        "timeout_ms",
+    )
 
-    def __init__(self, client: PoolClient, exchange: int, model: str, timeout_ms: int) -> None:
+    def __init__(
+        self, client: PoolClient, exchange: int, model: str, timeout_ms: int, now: float
+    ) -> None:
         self._client = client
-        self._future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._outcome: Answer | ServingError | None = None
+        self._listener: Callable[[], None] | None = None
         self.id = exchange
         self.model = model
         self.timeout_ms = timeout_ms
         self.stream: ChunkStream | None = None
         wait = patience(timeout_ms)
-        self.deadline = None if wait is None else asyncio.get_running_loop().time() + wait
+        self.deadline = None if wait is None else now + wait
+
+    def then(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` as soon as there is a :meth:`result`; it must not raise.
+
+        It is called out of the connection's own reading: to be told that way costs no turn of the
+        loop.
+        """
+        if self._outcome is None:
+            self._listener = listener
+        else:
+            listener()
+
+    def result(self) -> Answer:
+        """What it came to, once it is over or its stream has begun."""
+        outcome = self._outcome
+        if isinstance(outcome, ServingError):
+            raise outcome
+        assert outcome is not None
+        return outcome
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        try:
-            return (yield from self._future.__await__())
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
+        if self._outcome is None:
+            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+            def tell() -> None:
+                if not told.done():
+                    told.set_result(None)
+
+            self._listener = tell
+            try:
+                yield from told
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.result()
 
     def cancel(self) -> None:
         """The answer is no longer wanted, as its caller is gone; the pool is told."""
@@ -88,15 +128,21 @@ class Exchange:
 
     def settle(self, answer: Answer) -> None:
         """Hand the answer over."""
-        if not self._future.done():
-            self._future.set_result(answer)
+        self._end(answer)
 
     def fail(self, error: ServingError) -> None:
         """End it with an error, wherever the answer stands."""
-        if not self._future.done():
-            self._future.set_exception(error)
+        if self._outcome is None:
+            self._end(error)
         elif self.stream is not None:
             self.stream.fail(error)
+
+    def _end(self, outcome: Answer | ServingError) -> None:
+        if self._outcome is None:
+            self._outcome = outcome
+            listener, self._listener = self._listener, None
+            if listener is not None:
+                listener()
 
 
 class PoolClient:
@@ -172,7 +218,8 @@ class PoolClient:
         connection = self._connected()
         head = encode_head(request)
         self.admission.enter(model)
-        exchange = Exchange(self, self._new_id(), model, request.timeout_ms)
+        now = self._loop.time()
+        exchange = Exchange(self, self._new_id(), model, request.timeout_ms, now)
         self._exchanges[exchange.id] = exchange
         connection.send(Kind.REQUEST, exchange.id, head, request.body)
         if self._sweeper is None:

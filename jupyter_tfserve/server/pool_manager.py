@@ -220,13 +220,21 @@ class PoolManager(PoolSettings):
 
     # What doors ask
 
-    async def client_for(self, spec: ModelSpec) -> PoolClient | None:
+    def knows(self, name: str) -> bool:
+        """Whether a name can be asked for at once, without :meth:`look_for` it."""
+        return self.registry.knows(name)
+
+    async def look_for(self, name: str) -> None:
+        """See whether a notebook has published a name that nobody knows."""
+        await self.registry.find(name)
+
+    def client_for(self, spec: ModelSpec) -> PoolClient | None:
         """The way to a model; the managed pool's for a name that nobody knows, None without one.
 
         Raises:
             ServingError: UNAVAILABLE, saying what is happening, while the model's pool is down.
         """
-        pool = await self.registry.find(spec.name)
+        pool = self.registry.pool_for(spec.name)
         if pool is not None and pool is not self.managed.mirror:
             return pool.client_for(spec)
         if self.managed.phase is Phase.RUNNING:
@@ -235,14 +243,14 @@ class PoolManager(PoolSettings):
             raise self._down()
         return None
 
-    async def status(self, spec: ModelSpec) -> list[ServableState]:
+    def status(self, spec: ModelSpec) -> list[ServableState]:
         """What a status request shows; never starts anything.
 
         Raises:
             ServingError: NOT_FOUND for a model or version never seen; UNAVAILABLE for one that may
                 come once the pool has started.
         """
-        pool = await self.registry.find(spec.name)
+        pool = self.registry.pool_for(spec.name)
         if pool is not None:
             return pool.monitor.status(spec)
         if self.managed.phase is not Phase.RUNNING and self._may_come(spec.name):

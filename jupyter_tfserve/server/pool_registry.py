@@ -72,13 +72,16 @@ class PoolRegistry:
         """The pool that a name belongs to, as far as is known; the hot path."""
         return self._owners.get(name)
 
-    async def find(self, name: str) -> PoolMirror | None:
-        """The same, after a look for new announcements where the name is unknown."""
+    def knows(self, name: str) -> bool:
+        """Whether a name belongs to a pool that has not ended: there is nothing to look for."""
         owner = self._owners.get(name)
-        if owner is None or owner.ended:
+        return owner is not None and not owner.ended
+
+    async def find(self, name: str) -> PoolMirror | None:
+        """The same as :meth:`pool_for`, after a look for new announcements of an unknown name."""
+        if not self.knows(name):
             await self.rescan()
-            owner = self._owners.get(name)
-        return owner
+        return self._owners.get(name)
 
     async def rescan(self) -> None:
         """Adopt the notebook pools of this server that have been announced since the last look."""

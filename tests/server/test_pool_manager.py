@@ -42,7 +42,7 @@ async def test_the_first_load_starts_the_pool(manager: PoolManager, pools: Pools
     await manager.load(B)
     assert names(manager) == ["a", "b"]
     assert sent(pools.pool) == [["a"], ["a", "b"]]
-    (state,) = await manager.status(ModelSpec("a"))
+    (state,) = manager.status(ModelSpec("a"))
     assert state.state is ManagerState.AVAILABLE
 
 
@@ -76,7 +76,7 @@ async def test_a_failed_model_is_tried_again_when_it_is_loaded_again(
     await manager.managed.ensure_running()
     pools.pool.failures.clear()
     await manager.load(A)
-    (state,) = await manager.status(ModelSpec("a"))
+    (state,) = manager.status(ModelSpec("a"))
     assert state.state is ManagerState.AVAILABLE
 
 
@@ -181,7 +181,7 @@ async def test_an_unloaded_model_is_gone_and_the_pool_stays(
 async def test_an_empty_configuration_starts_nothing(manager: PoolManager, pools: Pools) -> None:
     await manager.reload_config(ModelServerConfig())
     await manager.poll()
-    assert await manager.client_for(ModelSpec("a")) is None
+    assert manager.client_for(ModelSpec("a")) is None
     assert pools.hosts == []
 
 
@@ -215,10 +215,10 @@ async def test_while_the_pool_is_down_its_models_are_unavailable_and_say_why(
     await pools.hosts[0].die()
     await until(lambda: "no memory" in manager.managed.reason)
     with pytest.raises(ServingError, match="is being restarted: no memory") as raised:
-        await manager.client_for(ModelSpec("a"))
+        manager.client_for(ModelSpec("a"))
     assert raised.value.code is Code.UNAVAILABLE
-    assert [s.state for s in await manager.status(ModelSpec("a"))] == [ManagerState.START]
-    assert await manager.client_for(ModelSpec("unknown")) is None
+    assert [s.state for s in manager.status(ModelSpec("a"))] == [ManagerState.START]
+    assert manager.client_for(ModelSpec("unknown")) is None
 
 
 async def test_the_model_of_the_traits_is_known_while_the_pool_starts(pools: Pools) -> None:
@@ -226,9 +226,9 @@ async def test_the_model_of_the_traits_is_known_while_the_pool_starts(pools: Poo
     manager = PoolManager(model_name="m", model_base_path="/models/m")
     manager.start()
     await until(lambda: pools.hosts)
-    for asking in (manager.client_for(ModelSpec("m")), manager.status(ModelSpec("m"))):
+    for ask in (manager.client_for, manager.status):
         with pytest.raises(ServingError, match="The model pool is starting"):
-            await asking
+            ask(ModelSpec("m"))
     pools.gate.set()
     await manager.managed.ensure_running()
     assert sent(pools.pool) == [["m"]]
@@ -241,7 +241,7 @@ async def test_the_models_of_a_file_are_read_by_the_pool(pools: Pools) -> None:
     manager.start()
     await until(lambda: pools.hosts)
     with pytest.raises(ServingError, match="starting"):
-        await manager.client_for(ModelSpec("from_file"))  # any name may be in it
+        manager.client_for(ModelSpec("from_file"))  # any name may be in it
     pools.gate.set()
     await until(lambda: names(manager))
     assert names(manager) == ["from_file"]
