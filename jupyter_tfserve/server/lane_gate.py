@@ -74,7 +74,7 @@ class Gate:
             # Before Jupyter Server 2 providers were mixed into its handlers; some still are.
             and RestHandler.get_current_user.__module__ == AuthenticatedHandler.__module__
             # Jupyter tells at this level what it does with each request.
-            and not self._log.isEnabledFor(logging.DEBUG)
+            and not _is_debugging(self._log)
         )
 
     def _allows_host(self, host: str) -> bool:
@@ -82,6 +82,23 @@ class Gate:
             return True
         name = _PORT.sub("", host)
         return _is_loopback(name) or name in self._settings.get("local_hostnames", ())
+
+
+def _is_debugging(log: logging.Logger) -> bool:
+    """Whether debug messages come out anywhere.
+
+    Jupyter's logger lets all of them through to its handlers, which have the level that is asked
+    for.
+    """
+    if not log.isEnabledFor(logging.DEBUG):
+        return False
+    logger: logging.Logger | None = log
+    while logger is not None:
+        for handler in logger.handlers:
+            if handler.level <= logging.DEBUG:
+                return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 @lru_cache(maxsize=64)

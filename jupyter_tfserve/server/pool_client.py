@@ -222,6 +222,8 @@ class PoolClient:
         exchange = Exchange(self, self._new_id(), model, request.timeout_ms, now)
         self._exchanges[exchange.id] = exchange
         connection.send(Kind.REQUEST, exchange.id, head, request.body)
+        if len(self._exchanges) == 1:
+            connection.flush()  # a lone request has nobody to wait for
         if self._sweeper is None:
             self._sweeper = self._loop.call_later(_SWEEP_S, self._sweep)
         return exchange

@@ -1,7 +1,7 @@
 """One framed connection over asyncio, the same at both ends.
 
-Small frames are gathered and written once for each turn of the loop; a large payload is received
-straight into a buffer of its own size. Sizes are checked before anything is allocated.
+Small frames are gathered and written once for each turn of the loop, answers to what has just been
+read at the end of that reading; a large payload is received straight into a buffer of its own size. Sizes are checked before anything is allocated.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._large_end = 0
         self._large_head: tuple[int, int, int] = (0, 0, 0)
         self._out: list[Buffer] = []
+        self._consuming = False
         self._writable = asyncio.Event()
         self._writable.set()
         self._max_frame = _MAX_FRAME_BEFORE_TRUST
@@ -78,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Write what is waiting, then close; nothing more is sent."""
         if not self.closed and self._transport is not None:
-            self._flush()
+            self.flush()
             self.closed = True
             self._transport.close()
 
@@ -101,12 +102,13 @@ class Connection(asyncio.BufferedProtocol):
         length = sum(map(len, parts))
         if length > MAX_FRAME:
             raise ValueError(f"a frame of {length} bytes is over the limit of {MAX_FRAME}")
-        if not self._out:
-            self._loop.call_soon(self._flush)
+        if not self._out and not self._consuming:
+            self._loop.call_soon(self.flush)
         self._out.append(HEADER.pack(length, kind, flags, 0, exchange))
         self._out.extend(parts)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write now what was sent, where nothing else is going to be sent in this turn."""
         if self._out and self._transport is not None and not self.closed:
             out, self._out = self._out, []
             self._transport.write(b"".join(out))
@@ -125,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             ConnectionError: where the peer is gone.
         """
-        self._flush()
+        self.flush()
         await self._writable.wait()
         if self.closed:
             raise ConnectionResetError("the peer is gone")
@@ -150,6 +152,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Asyncio: bytes have arrived."""
+        self._consuming = True
         try:
             if self._large is not None:
                 self._large_end += nbytes
@@ -161,6 +164,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._consume()
         except ValueError:
             self.abort()
+        finally:
+            self._consuming = False
+        self.flush()
 
     def eof_received(self) -> bool:
         """Asyncio: the peer has ended; so do we."""

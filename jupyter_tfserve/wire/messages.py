@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntEnum
+from functools import lru_cache
 
 WIRE_VERSION = 1
 STREAM_THRESHOLD = 1 << 20
@@ -48,7 +49,7 @@ class Kind(IntEnum):
     EVENT = 9
 
 
-class Flag(IntFlag):
+class Flag(IntEnum):
     """Bits of a frame's flags."""
 
     NONE = 0
@@ -64,6 +65,28 @@ class Api(IntEnum):
 
 _REQUEST = struct.Struct("!BIHHHH")  # api, time-out, lengths of the four texts
 _RESPONSE = struct.Struct("!HH")  # status, length of the content type
+
+
+_Texts = tuple[str, str, str, str]
+
+
+# Most requests differ from the one before in nothing but their body.
+@lru_cache(maxsize=256)
+def _request_head(api: Api, timeout_ms: int, texts: _Texts) -> bytes:
+    encoded = [text.encode("utf-8", "surrogateescape") for text in texts]
+    if max(map(len, encoded)) > 0xFFFF:
+        raise ValueError("a request line or header is longer than 65,535 bytes")
+    return _REQUEST.pack(api, timeout_ms, *map(len, encoded)) + b"".join(encoded)
+
+
+@lru_cache(maxsize=256)
+def _read_request_head(head: bytes) -> tuple[Api, int, list[str]]:
+    api, timeout_ms, *lengths = _REQUEST.unpack_from(head)
+    texts, at = [], _REQUEST.size
+    for length in lengths:
+        texts.append(head[at : at + length].decode("utf-8", "surrogateescape"))
+        at += length
+    return Api(api), timeout_ms, texts
 
 
 @dataclass(slots=True)
@@ -89,13 +112,8 @@ class Request:
         Raises:
             ValueError: where one of the texts is longer than 65,535 bytes.
         """
-        texts = [
-            text.encode("utf-8", "surrogateescape")
-            for text in (self.method, self.target, self.content_encoding, self.options)
-        ]
-        if max(map(len, texts)) > 0xFFFF:
-            raise ValueError("a request line or header is longer than 65,535 bytes")
-        return _REQUEST.pack(self.api, self.timeout_ms, *map(len, texts)) + b"".join(texts)
+        texts = (self.method, self.target, self.content_encoding, self.options)
+        return _request_head(self.api, self.timeout_ms, texts)
 
     @classmethod
     def decode(cls, payload: bytes | bytearray) -> Request:
@@ -105,17 +123,21 @@ class Request:
             ValueError: for a payload that is no request.
         """
         try:
-            api, timeout_ms, *lengths = _REQUEST.unpack_from(payload)
+            lengths = _REQUEST.unpack_from(payload)[2:]
         except struct.error as error:
             raise ValueError("truncated request") from error
-        texts, at = [], _REQUEST.size
-        for length in lengths:
-            texts.append(payload[at : at + length].decode("utf-8", "surrogateescape"))
-            at += length
-        if at > len(payload):
+        end = _REQUEST.size + sum(lengths)
+        if end > len(payload):
             raise ValueError("truncated request")
+        api, timeout_ms, texts = _read_request_head(bytes(payload[:end]))
         method, target, content_encoding, options = texts
-        return cls(method, target, payload[at:], content_encoding, options, timeout_ms, Api(api))
+        return cls(method, target, payload[end:], content_encoding, options, timeout_ms, api)
+
+
+@lru_cache(maxsize=64)
+def _response_head(status: int, content_type: str) -> bytes:
+    encoded = content_type.encode()
+    return _RESPONSE.pack(status, len(encoded)) + encoded
 
 
 @dataclass(slots=True)
@@ -128,8 +150,7 @@ class Response:
 
     def head(self) -> bytes:
         """All but the body, as the beginning of a RESPONSE frame's payload."""
-        content_type = self.content_type.encode()
-        return _RESPONSE.pack(self.status, len(content_type)) + content_type
+        return _response_head(self.status, self.content_type)
 
     @classmethod
     def decode(cls, payload: bytes | bytearray) -> Response:
