@@ -78,6 +78,7 @@ class TFServeExtension(ExtensionApp):
         api = {"manager": self.manager}
         # No groups: a path that is no UTF-8 is the grammar's to judge, not Tornado's.
         path = url_path_join("/", self.url_prefix, "(?i:v1)/.*")
+        self.lane = None
         if self.fast_lane:
             application: Application = self.serverapp.web_app
             self.lane = FastLane(application, self.serverapp.log, **rest)

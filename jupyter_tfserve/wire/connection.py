@@ -1,7 +1,8 @@
 """One framed connection over asyncio, the same at both ends.
 
 Small frames are gathered and written once for each turn of the loop, answers to what has just been
-read at the end of that reading; a large payload is received straight into a buffer of its own size. Sizes are checked before anything is allocated.
+read at the end of that reading. A large payload is received straight into a buffer of its own size.
+Sizes are checked before anything is allocated.
 """
 
 from __future__ import annotations
