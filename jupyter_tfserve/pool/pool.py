@@ -161,7 +161,11 @@ class Pool:
 
     def _door(self) -> Connection:
         limit = self._options.inference.max_body_bytes
-        return Connection(DoorConnection(self._secret, self._rest, self._control, limit))
+        return Connection(
+            DoorConnection(self._secret, self._rest, self._control, limit),
+            before_turn=self._scheduler.gather,
+            after_turn=self._scheduler.run_gathered,
+        )
 
     def _open_http(self) -> None:
         """Answer on the inherited socket from now on; its owner asks once models are there."""

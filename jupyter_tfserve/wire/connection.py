@@ -8,9 +8,12 @@ Sizes are checked before anything is allocated.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from .messages import HEADER, MAX_FRAME, Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _BUFFER_SIZE = 1 << 18
 _MAX_FRAME_BEFORE_TRUST = 4096
@@ -39,11 +42,27 @@ class FrameHandler(Protocol):
         """The connection is gone, whoever ended it. Called once."""
 
 
-class Connection(asyncio.BufferedProtocol):
-    """Frames in and out over one socket."""
+def _nothing() -> None:
+    pass
 
-    def __init__(self, handler: FrameHandler) -> None:
+
+class Connection(asyncio.BufferedProtocol):
+    """Frames in and out over one socket.
+
+    ``before_turn`` and ``after_turn`` are called around the delivery of frames that have come
+    together.
+    """
+
+    def __init__(
+        self,
+        handler: FrameHandler,
+        *,
+        before_turn: Callable[[], None] = _nothing,
+        after_turn: Callable[[], None] = _nothing,
+    ) -> None:
         self._handler = handler
+        self._before_turn = before_turn
+        self._after_turn = after_turn
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray(_BUFFER_SIZE)
@@ -154,6 +173,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Asyncio: bytes have arrived."""
         self._consuming = True
+        self._before_turn()
         try:
             if self._large is not None:
                 self._large_end += nbytes
@@ -166,6 +186,7 @@ class Connection(asyncio.BufferedProtocol):
         except ValueError:
             self.abort()
         finally:
+            self._after_turn()
             self._consuming = False
         self.flush()
 
