@@ -18,11 +18,13 @@ from .api_handlers import (
     PoolsHandler,
 )
 from .fast_lane import FastLane
-from .handlers import RestHandler
 from .pool_manager import PoolManager
+from .small_bodies import SmallBodies
+from .upload_handler import UploadHandler
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
+    from tornado.routing import Router
     from tornado.web import Application
 
 
@@ -78,16 +80,16 @@ class TFServeExtension(ExtensionApp):
         api = {"manager": self.manager}
         # No groups: a path that is no UTF-8 is the grammar's to judge, not Tornado's.
         path = url_path_join("/", self.url_prefix, "(?i:v1)/.*")
-        self.lane = None
-        if self.fast_lane:
-            application: Application = self.serverapp.web_app
-            self.lane = FastLane(application, self.serverapp.log, **rest)
-            application.add_handlers(
-                ".*$", [(url_path_join(self.serverapp.base_url, path), self.lane)]
-            )
+        application: Application = self.serverapp.web_app
+        self.lane = FastLane(application, self.serverapp.log, **rest) if self.fast_lane else None
+        routers: list[Router] = [SmallBodies(application, rest)]
+        if self.lane is not None:
+            routers.insert(0, self.lane)
+        pattern = url_path_join(self.serverapp.base_url, path)
+        application.add_handlers(".*$", [(pattern, router) for router in routers])
         self.handlers.extend(
             [
-                (path, RestHandler, rest),
+                (path, UploadHandler, rest),
                 (r"/tfserve/api/models", ModelsHandler, api),
                 (r"/tfserve/api/models/([^/]+)", ModelHandler, api),
                 (r"/tfserve/api/models/([^/]+)/labels/([^/]+)", LabelHandler, api),

@@ -15,12 +15,13 @@ from tornado.httputil import HTTPMessageDelegate
 from tornado.routing import Router
 
 from ..errors import Code, ServingError, error_json
-from ..wire import STREAM_THRESHOLD, Response
+from ..wire import Response
 from .answers import StreamedResponse
-from .calls import ask, content_length, new_request, route_of
+from .calls import ask, new_request, route_of
 from .lane_answers import LaneAnswers
 from .lane_gate import Gate
 from .pool_client import Exchange
+from .small_bodies import small_body
 
 if TYPE_CHECKING:
     import logging
@@ -80,9 +81,8 @@ class FastLane(Router):
         # A query is Jupyter's to look through: it may hold a token.
         if method not in _METHODS or "?" in uri or not self._gate.admits(request):
             return None
-        length = request.headers.get("Content-Length", "0")
-        size = content_length(length)
-        if not length.isdecimal() or size > min(STREAM_THRESHOLD, self.manager.max_body_bytes):
+        size = small_body(request, self.manager)
+        if size is None:
             return None
         target = uri[self._prefix_length :]
         try:

@@ -191,7 +191,6 @@ GOOD = f"Authorization: token {TOKEN}"
         (["Cookie: username-127-0-0-1=bad"], PREDICT, False, 403),
         ([GOOD, "X-XSRFToken: 2|aaaaaaaa|cc|1"], PREDICT, True, 200),
         ([GOOD, "Origin: https://page.example"], PREDICT, False, 200),
-        (["Origin: https://page.example"], PREDICT, False, 403),
         ([GOOD, "Sec-Websocket-Origin: https://page.example"], PREDICT, False, 200),
         ([GOOD, "Sec-Fetch-Site: cross-site"], PREDICT, False, 200),
         ([GOOD, "Referer: https://page.example/"], PREDICT, True, 200),
@@ -221,6 +220,17 @@ async def test_a_login_cookie_is_the_ordinary_lanes(served: Server) -> None:
     ):
         seen = await both(served, ask(served, cookie, *extra))
         assert (seen.taken, seen.status) == (False, status)
+
+
+@pytest.mark.parametrize(("method", "status"), [("POST", 404), ("GET", 403)])
+async def test_a_page_without_a_token_is_refused_alike(
+    served: Server, method: str, status: int
+) -> None:
+    target = PREDICT if method == "POST" else MODEL
+    seen = await both(
+        served, ask(served, "Origin: https://x.example", method=method, target=target)
+    )
+    assert (seen.taken, seen.status) == (False, status)
 
 
 async def test_showing_the_token_logs_nobody_in(served: Server) -> None:
@@ -462,6 +472,8 @@ async def test_any_mix_of_headers_is_answered_alike(served: Server) -> None:
         (["Content-Length: 0, 0"], b"", False),
         (["Content-Length: 99999999999999999999999"], b"", False),
         (["Transfer-Encoding: chunked"], b"", False),
+        (["Content-Type: application/x-www-form-urlencoded"], b"token=x&a=b", True),
+        (["Content-Type: multipart/form-data"], BODY, True),
     ],
 )
 async def test_every_body_is_received_alike(
