@@ -1,4 +1,4 @@
-"""A route to the handler for small bodies: it takes fewer turns of the loop than one that streams."""
+"""A route to the handler for small bodies, which takes fewer turns of the loop than streaming."""
 
 from __future__ import annotations
 
