@@ -31,7 +31,10 @@ from jupyter_tfserve.wire import Request, Response
 MODEL = "/v1/models/m"
 PREDICT = "/v1/models/m:predict"
 BODY = b'{"instances": [1.0]}'
-HANDLER = "jupyter_tfserve.server.handlers.RestHandler"
+HANDLERS = (
+    "jupyter_tfserve.server.handlers.RestHandler",
+    "jupyter_tfserve.server.upload_handler.UploadHandler",
+)
 
 
 class OtherProvider(PasswordIdentityProvider):
@@ -129,7 +132,7 @@ def answers_counted() -> float:
         for metric in REGISTRY.collect()
         if metric.name == "http_request_duration_seconds"
         for sample in metric.samples
-        if sample.name.endswith("_count") and sample.labels["handler"] == HANDLER
+        if sample.name.endswith("_count") and sample.labels["handler"] in HANDLERS
     )
 
 
@@ -222,15 +225,21 @@ async def test_a_login_cookie_is_the_ordinary_lanes(served: Server) -> None:
         assert (seen.taken, seen.status) == (False, status)
 
 
-@pytest.mark.parametrize(("method", "status"), [("POST", 404), ("GET", 403)])
+@pytest.mark.parametrize(("method", "target"), [("POST", PREDICT), ("GET", MODEL)])
 async def test_a_page_without_a_token_is_refused_alike(
-    served: Server, method: str, status: int
+    served: Server, method: str, target: str
 ) -> None:
-    target = PREDICT if method == "POST" else MODEL
-    seen = await both(
-        served, ask(served, "Origin: https://x.example", method=method, target=target)
-    )
-    assert (seen.taken, seen.status) == (False, status)
+    data = ask(served, "Origin: https://page.example", method=method, target=target)
+    seen = await both(served, data)
+    assert (seen.taken, seen.status) == (False, 404)
+
+
+async def test_the_lanes_count_answers_under_one_name(served: Server) -> None:
+    labels = {"method": "POST", "handler": HANDLERS[0], "status_code": "200"}
+    name = "http_request_duration_seconds_count"
+    before = REGISTRY.get_sample_value(name, labels) or 0
+    assert (await both(served, ask(served, GOOD))).taken
+    assert REGISTRY.get_sample_value(name, labels) == before + 2
 
 
 async def test_showing_the_token_logs_nobody_in(served: Server) -> None:
