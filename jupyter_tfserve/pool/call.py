@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import Code, ServingError, error_json
@@ -57,6 +58,13 @@ def failure(error: Exception) -> Response:
     return error_response(error)
 
 
-def error_response(error: ServingError) -> Response:
+@dataclass(slots=True)
+class Refusal(Response):
+    """An answer that tells an error, whose code the status alone does not tell."""
+
+    code: Code = Code.UNKNOWN
+
+
+def error_response(error: ServingError) -> Refusal:
     """A refusal as the answer that tells of it."""
-    return Response(error.http_status, error_json(error.message))
+    return Refusal(error.http_status, error_json(error.message), code=error.code)

@@ -31,15 +31,41 @@ def load_config_file(path: str) -> ModelServerConfig:
             FAILED_PRECONDITION for content that is refused, naming line, column and field where
             the parser refuses it.
     """
+    return _config(parse_file(path, model_server_config_pb2.ModelServerConfig()), f"'{path}'")
+
+
+def parse_config(text: str) -> ModelServerConfig:
+    """Read and validate the text of a model config file.
+
+    Raises:
+        ServingError: as :func:`load_config_file`, for the content.
+    """
+    message = model_server_config_pb2.ModelServerConfig()
+    try:
+        text_format.Parse(text, message)
+    except text_format.ParseError as error:
+        raise invalid_argument(f"Invalid protobuf text: {error}") from error
+    return _config(message, "The text")
+
+
+def parse_file(path: str, message: Any) -> Any:
+    """Fill ``message`` with a file of protobuf text, and return it.
+
+    Raises:
+        ServingError: NOT_FOUND for a file that cannot be read; INVALID_ARGUMENT for content that
+            the parser refuses, naming line, column and field.
+    """
     try:
         content = Path(path).read_bytes()
     except OSError as error:
         raise ServingError(Code.NOT_FOUND, f"{path}; {error.strerror}") from error
     try:
-        text = content.decode()
-        message = text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
+        return text_format.Parse(content.decode(), message)
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise invalid_argument(f"Invalid protobuf file: '{path}': {error}") from error
+
+
+def _config(message: Any, where: str) -> ModelServerConfig:
     case = message.WhichOneof("config")
     if case == "custom_model_config":
         raise ServingError(
@@ -51,7 +77,7 @@ def load_config_file(path: str) -> ModelServerConfig:
         # As in TensorFlow Serving, this changes nothing: it must not unload what is served.
         raise ServingError(
             Code.FAILED_PRECONDITION,
-            f"Taking no action for empty config. '{path}' sets no model_config_list",
+            f"Taking no action for empty config. {where} sets no model_config_list",
         )
     config = from_proto(message.model_config_list)
     config.validate()

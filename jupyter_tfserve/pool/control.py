@@ -10,7 +10,6 @@ import logging
 import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import ModelServerConfig, policy_to_dict
@@ -19,12 +18,15 @@ from ..servable import ModelSpec
 from ..state import ManagerState, ServableState
 from ..wire import Connection, Kind
 from . import config_text
+from .monitoring_text import load_monitoring_file
+from .process import rss_bytes
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
     from .core.server_core import ServerCore
+    from .metrics import PoolMetrics
     from .servables.base import Servable
     from .statistics import Statistics
 
@@ -43,8 +45,9 @@ class Control:
         core: ServerCore[Servable],
         statistics: Statistics,
         *,
+        metrics: PoolMetrics,
         runtime: Callable[[], dict[str, Any]],
-        open_http: Callable[[], None],
+        open_http: Callable[[str | None], None],
         shut_down: Callable[[], None],
         unpublish: Callable[[str], None],
     ) -> None:
@@ -54,14 +57,17 @@ class Control:
             loop: the pool's.
             core: what is managed.
             statistics: counts of calls, for ``describe``.
+            metrics: everything in numbers, for ``metrics``.
             runtime: tells of the model runtime: its version and its devices.
-            open_http: lets the standalone door answer; called in the loop's thread.
+            open_http: lets the standalone door answer, with the metrics at the path that is given;
+                called in the loop's thread.
             shut_down: ends the pool; called in the loop's thread after the reply.
             unpublish: withdraws a published model by its name.
         """
         self._loop = loop
         self._core = core
         self._statistics = statistics
+        self._metrics = metrics
         self._runtime = runtime
         self._open_http = open_http
         self._shut_down = shut_down
@@ -72,7 +78,11 @@ class Control:
         self._methods: dict[str, Callable[[dict[str, Any]], Any]] = {
             "reload_config": self._reload_config,
             "load_config_file": self._load_config_file,
+            "parse_config": self._parse_config,
             "config_text": self._config_text,
+            "load_monitoring_file": self._load_monitoring_file,
+            "metrics": self._tell_metrics,
+            "counts": self._counts,
             "poll": self._poll,
             "unpublish": self._unpublish,
             "describe": self._describe,
@@ -111,8 +121,8 @@ class Control:
             text = f"The pool has no method {method!r}; it may be older than the server"
             self._send_reply(connection, exchange, _error(ServingError(Code.UNIMPLEMENTED, text)))
 
-    def _open(self, _params: dict[str, Any]) -> dict[str, Any]:
-        self._open_http()
+    def _open(self, params: dict[str, Any]) -> dict[str, Any]:
+        self._open_http(params.get("metrics_path"))
         return {}
 
     @staticmethod
@@ -167,8 +177,25 @@ class Control:
     def _load_config_file(self, params: dict[str, Any]) -> dict[str, Any]:
         return {"config": config_text.load_config_file(params["path"]).to_dict()}
 
+    def _parse_config(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"config": config_text.parse_config(params["text"]).to_dict()}
+
     def _config_text(self, params: dict[str, Any]) -> dict[str, Any]:
         return {"text": config_text.to_text(ModelServerConfig.from_dict(params["config"]))}
+
+    def _load_monitoring_file(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"metrics_path": load_monitoring_file(params["path"])}
+
+    def _tell_metrics(self, _params: dict[str, Any]) -> dict[str, Any]:
+        return {"families": [family.to_dict() for family in self._metrics.families()]}
+
+    def _counts(self, _params: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "versions": [
+                {"name": name, "version": version, **counts.describe()}
+                for name, version, counts in self._statistics.versions()
+            ]
+        }
 
     def _poll(self, _params: dict[str, Any]) -> dict[str, Any]:
         self._core.poll_now()
@@ -198,15 +225,12 @@ class Control:
         return {"models": models, "process": self._process()}
 
     def _version(self, state: ServableState) -> dict[str, Any]:
-        counts = self._statistics.of(state.id)
         described: dict[str, Any] = {
             "version": state.id.version,
             "state": state.state.name,
             "error": state.message or None,
             "since": state.since,
-            "requests": counts.requests,
-            "errors": counts.errors,
-            "in_flight": counts.in_flight,
+            **self._statistics.describe(state.id),
         }
         if state.state is ManagerState.AVAILABLE:
             described |= self._loaded(state)
@@ -228,7 +252,7 @@ class Control:
     def _process(self) -> dict[str, Any]:
         return {
             "pid": os.getpid(),
-            "rss_bytes": _rss_bytes(),
+            "rss_bytes": rss_bytes(),
             "python": platform.python_version(),
             **self._runtime(),
         }
@@ -236,12 +260,3 @@ class Control:
 
 def _error(error: ServingError) -> dict[str, Any]:
     return {"error": {"code": error.code.name, "message": error.message}}
-
-
-def _rss_bytes() -> int | None:
-    """Resident memory of this process; None where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError):
-        return None
-    return pages * os.sysconf("SC_PAGESIZE")

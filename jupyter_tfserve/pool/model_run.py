@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,9 +29,10 @@ class ModelRun:
         signature: Of the servable.
         inputs: A tensor for each input alias; dropped once they have been run.
         outputs: A tensor for each output alias, once run.
+        seconds: How long the run took, of a merged one that of all.
     """
 
-    __slots__ = ("_aliases", "_servable", "inputs", "outputs", "signature")
+    __slots__ = ("_aliases", "_servable", "inputs", "outputs", "seconds", "signature")
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class ModelRun:
         self.signature = signature
         self.inputs = inputs
         self.outputs: Mapping[str, Tensor] = {}
+        self.seconds = 0.0
 
     def run(self) -> None:
         """Run it alone.
@@ -54,10 +57,13 @@ class ModelRun:
         """
         assert self._servable is not None
         inputs, self.inputs = self.inputs, {}
-        self.finish(self._servable.call(self.signature.key, inputs, self._aliases))
+        began = time.perf_counter()
+        outputs = self._servable.call(self.signature.key, inputs, self._aliases)
+        self.finish(outputs, time.perf_counter() - began)
 
-    def finish(self, outputs: Mapping[str, Tensor]) -> None:
+    def finish(self, outputs: Mapping[str, Tensor], seconds: float) -> None:
         """Take what came out; the servable and the inputs are not held any longer."""
+        self.seconds = seconds
         self.outputs = outputs
         self.inputs = {}
         self._servable = None
@@ -100,7 +106,10 @@ class ModelRun:
         inputs = {name: np.concatenate([each[name] for each in tensors]) for name in self.inputs}
         ends = list(accumulate(run.rows for run in runs))
         arrays: dict[str, np.ndarray[Any, Any]] = {}
-        for name, tensor in self._servable.call(self.signature.key, inputs, self._aliases).items():
+        began = time.perf_counter()
+        outputs = self._servable.call(self.signature.key, inputs, self._aliases)
+        seconds = time.perf_counter() - began
+        for name, tensor in outputs.items():
             if isinstance(tensor, DeepTensor) or tensor.shape[:1] != (ends[-1],):
                 raise ServingError(
                     Code.FAILED_PRECONDITION,
@@ -109,5 +118,5 @@ class ModelRun:
             arrays[name] = tensor
         start = 0
         for run, end in zip(runs, ends, strict=True):
-            run.finish({name: array[start:end] for name, array in arrays.items()})
+            run.finish({name: array[start:end] for name, array in arrays.items()}, seconds)
             start = end

@@ -23,6 +23,7 @@ from ..wire import Connection
 from .control import Control
 from .core.server_core import ServerCore
 from .http_door import HttpDoor
+from .metrics import PoolMetrics
 from .owner import owner_ended
 from .publisher import Publisher
 from .rest_api import RestApi
@@ -52,6 +53,7 @@ class Pool:
 
     Attributes:
         publisher: Serves models of this process's memory.
+        metrics: Its numbers; parts of the pool register what they count.
         ended: Whether it has gone for good.
     """
 
@@ -65,7 +67,7 @@ class Pool:
             return SavedModelLoader(path, tags)
 
         self._core: ServerCore[Servable] = ServerCore(loader, options.core)
-        statistics = Statistics()
+        statistics = Statistics(lambda name: bool(self._core.monitor.versions(name)))
         self._scheduler = Scheduler(
             self._loop,
             timeout_s=options.inference.rest_api_timeout_in_ms / 1000,
@@ -78,11 +80,15 @@ class Pool:
             statistics,
             check_method_name=options.inference.enable_signature_method_name_check,
         )
+        self.metrics = PoolMetrics(
+            options.pool_id, self._core, self._scheduler, statistics, runtime.device_memory
+        )
         self.publisher = Publisher(self._core)
         self._control = Control(
             self._loop,
             self._core,
             statistics,
+            metrics=self.metrics,
             unpublish=self.publisher.unpublish,
             runtime=runtime.describe,
             open_http=self._open_http,
@@ -167,15 +173,18 @@ class Pool:
             after_turn=self._scheduler.run_gathered,
         )
 
-    def _open_http(self) -> None:
+    def _open_http(self, metrics_path: str | None) -> None:
         """Answer on the inherited socket from now on; its owner asks once models are there."""
         options = self._options.http
         if options is None:
             raise ServingError(Code.FAILED_PRECONDITION, "This pool has inherited no socket")
         if self._http is None:
             limits = Limits(max_body_bytes=self._options.inference.max_body_bytes)
+            door = HttpDoor(
+                self._rest, cors=options.cors, metrics=self.metrics, metrics_path=metrics_path
+            )
             self._http = HttpServer(
-                HttpDoor(self._rest, cors=options.cors),
+                door,
                 limits,
                 before_turn=self._scheduler.gather,
                 after_turn=self._scheduler.run_gathered,

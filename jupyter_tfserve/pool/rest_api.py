@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import ServingError, json_string
+from ..errors import Code, ServingError, json_string
 from ..routes import Api, Route, parse_route
 from ..state import status_json
 from ..wire import Response
 from .call import error_response
 from .rest_calls import PredictCall, ScoreCall
+from .statistics import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,25 +60,30 @@ class RestApi:
         Returns:
             What gives the call up, or None where it has been answered already.
         """
+        tally = Tally(self._statistics, respond)
         try:
-            route = parse_route(request.method, request.target)
+            tally.route = route = parse_route(request.method, request.target)
             if not route.is_inference:
-                respond(Response(200, self._tell(route)))
+                tally.respond(Response(200, self._tell(route)))
                 return None
         except ServingError as error:
-            respond(error_response(error))
+            tally.respond(error_response(error))
             return None
         spec = route.spec
         call: Call
         if route.api is Api.PREDICT:
-            call = PredictCall(self._core, self._statistics, spec, request)
+            call = PredictCall(self._core, tally, spec, request)
         else:
-            call = ScoreCall(
-                self._core, self._statistics, route, request, check_method=self._check_method
-            )
+            call = ScoreCall(self._core, tally, route, request, check_method=self._check_method)
         # The time that a call takes goes with the size of its body, here by powers of two.
         kind = (request.target, len(request.body).bit_length())
-        return self._scheduler.submit(kind, spec.name, call, respond, request.timeout_ms / 1000)
+        return tally.cancellable(
+            self._scheduler.submit(kind, spec.name, call, tally.respond, request.timeout_ms / 1000)
+        )
+
+    def preflight(self, *, allowed: bool) -> None:
+        """Count a request of CORS, which the HTTP door answers by itself."""
+        self._statistics.requests.record("", "", Code.OK if allowed else Code.INVALID_ARGUMENT, 0)
 
     def _tell(self, route: Route) -> bytes:
         if route.api is Api.STATUS:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .core.harness import ServableHandle
     from .core.server_core import ServerCore
     from .servables.base import Servable
-    from .statistics import Statistics
+    from .statistics import Tally
 
 _MAX_INFLATED = 104_857_600
 """Largest body that TensorFlow Serving's HTTP server inflates, in bytes."""
@@ -35,21 +35,20 @@ _MAX_INFLATED = 104_857_600
 class _RestCall(Call):
     """What the REST calls have in common: a body, and a handle on the version that answers."""
 
-    __slots__ = ("_core", "_failed", "_handle", "_request", "_spec", "_statistics")
+    __slots__ = ("_core", "_handle", "_request", "_spec", "_tally")
 
     def __init__(
         self,
         core: ServerCore[Servable],
-        statistics: Statistics,
+        tally: Tally,
         spec: ModelSpec,
         request: Request,
     ) -> None:
         self._core = core
-        self._statistics = statistics
+        self._tally = tally
         self._spec = spec
         self._request: Request | None = request
         self._handle: ServableHandle[Servable] | None = None
-        self._failed = True
 
     def _take_body(self) -> Buffer:
         """The request's body, which the call holds no longer than it needs it."""
@@ -61,14 +60,14 @@ class _RestCall(Call):
 
     def _take_servable(self) -> Servable:
         handle = self._handle = self._core.handle(self._spec)
-        self._statistics.begin(handle.id)
+        self._tally.begin(handle.id)
         return handle.servable
 
     def close(self) -> None:
-        """Let the version go, and count the call."""
+        """Let the version go."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            self._statistics.end(handle.id, failed=self._failed)
+            self._tally.end()
             handle.release()
 
 
@@ -89,9 +88,8 @@ class PredictCall(_RestCall):
 
     def answer(self, run: ModelRun) -> Response:
         """Outputs in the form of the request."""
-        body = encode_predict(run.outputs, run.signature.outputs, self._form)
-        self._failed = False
-        return Response(200, body)
+        self._tally.runtime_s = run.seconds
+        return Response(200, encode_predict(run.outputs, run.signature.outputs, self._form))
 
 
 class ScoreCall(_RestCall):
@@ -104,13 +102,13 @@ class ScoreCall(_RestCall):
     def __init__(
         self,
         core: ServerCore[Servable],
-        statistics: Statistics,
+        tally: Tally,
         route: Route,
         request: Request,
         *,
         check_method: bool,
     ) -> None:
-        super().__init__(core, statistics, route.spec, request)
+        super().__init__(core, tally, route.spec, request)
         self._classify = route.api is Api.CLASSIFY
         self._check_method = check_method
 
@@ -128,11 +126,11 @@ class ScoreCall(_RestCall):
 
     def answer(self, run: ModelRun) -> Response:
         """One result an example."""
+        self._tally.runtime_s = run.seconds
         if self._classify:
             body = encode_classify(*inference.classes_and_scores(run, self._n), self._n)
         else:
             body = encode_regress(inference.regressions(run, self._n))
-        self._failed = False
         return Response(200, body)
 
 

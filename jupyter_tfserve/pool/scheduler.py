@@ -102,6 +102,16 @@ class Scheduler:
         self._gathering = False
         self._workers = Workers()
 
+    @property
+    def in_flight(self) -> int:
+        """Calls handed to the workers and not yet finished."""
+        return self._total
+
+    @property
+    def queue_depth(self) -> int:
+        """Calls that wait for a worker."""
+        return self._workers.queue_depth
+
     def gather(self) -> None:
         """Let short calls wait for each other until :meth:`run_gathered`, which must follow."""
         self._gathering = True

@@ -24,6 +24,11 @@ class Workers:
         self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
         self._merger = Merger()
 
+    @property
+    def queue_depth(self) -> int:
+        """Calls that wait for a thread."""
+        return self._threads._work_queue.qsize()  # noqa: SLF001 - it is told nowhere else
+
     def submit(self, call: Call, tell: Callable[[Response], None]) -> Future[None]:
         """Run a call to its answer and tell its pace; ``tell`` is called in some thread.
 

@@ -10,7 +10,9 @@ from tornado import web
 
 from ..config import ModelConfig, ModelServerConfig, policy_from_dict
 from ..errors import Code, ServingError, invalid_argument
+from ..metrics import CONTENT_TYPE, expose
 from .base_handler import DoorHandler, authorized
+from .metrics import families
 
 _PUT_RIGHT = "Nothing was changed; what the error names has to be put right first"
 _HINTS = {
@@ -152,6 +154,17 @@ class PoolRestartHandler(ManagementHandler):
             raise ServingError(Code.NOT_FOUND, f"There is no managed pool {pool_id}")
         await self.manager.managed.restart()
         self.reply({})
+
+
+class MetricsHandler(ManagementHandler):
+    """The metrics of the server and its pools, for Prometheus."""
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self) -> None:
+        """Tell them all; starts nothing."""
+        text = expose(await families(self.manager))
+        self.finish(text, set_content_type=CONTENT_TYPE)
 
 
 class ConfigHandler(ManagementHandler):

@@ -12,6 +12,7 @@ from .._version import __version__
 from .api_handlers import (
     ConfigHandler,
     LabelHandler,
+    MetricsHandler,
     ModelHandler,
     ModelsHandler,
     PoolRestartHandler,
@@ -96,6 +97,7 @@ class TFServeExtension(ExtensionApp):
                 (r"/tfserve/api/pools", PoolsHandler, api),
                 (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),
                 (r"/tfserve/api/config", ConfigHandler, api),
+                (r"/tfserve/api/metrics", MetricsHandler, api),
             ]
         )
 

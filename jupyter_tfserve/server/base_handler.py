@@ -79,6 +79,7 @@ class DoorHandler(APIHandler):
             error = self._as_serving_error(status_code, error)
         else:
             status_code = error.http_status
+            self.refused(error)
         self.begin_answer(status_code)
         if self._admitted:
             self.set_cors_headers()  # they went when the answer was begun anew
@@ -89,6 +90,9 @@ class DoorHandler(APIHandler):
         self.set_status(status, reason(status))
         if status in (429, 503):
             self.set_header("Retry-After", str(_RETRY_AFTER_S))
+
+    def refused(self, error: ServingError) -> None:
+        """The API has refused the request, rather than Jupyter; for handlers that count."""
 
     def error_body(self, error: ServingError) -> bytes:
         """The body that tells an error; each API has its own form."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -77,8 +78,18 @@ def ask(manager: PoolManager, route: Route, request: Request) -> Response | Exch
             NOT_FOUND.
     """
     if route.api is Api.STATUS:
-        return Response(200, status_json(manager.status(route.spec)))
+        began = time.perf_counter()
+        response = Response(200, status_json(manager.status(route.spec)))
+        seconds = time.perf_counter() - began
+        manager.requests.record(route.spec.name, "", Code.OK, seconds)
+        return response
     return client_for(manager, route).request(request, route.spec.name)
+
+
+def count_refusal(manager: PoolManager, name: str, error: ServingError) -> None:
+    """Count a request that no pool has answered; what was cancelled, the pool counts."""
+    if error.code is not Code.CANCELLED:
+        manager.requests.record(name, "", error.code, 0)
 
 
 def _not_served(spec: ModelSpec) -> ServingError:

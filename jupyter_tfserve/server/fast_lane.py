@@ -17,7 +17,7 @@ from tornado.routing import Router
 from ..errors import Code, ServingError, error_json
 from ..wire import Response
 from .answers import StreamedResponse
-from .calls import ask, new_request, route_of
+from .calls import ask, count_refusal, new_request, route_of
 from .lane_answers import LaneAnswers
 from .lane_gate import Gate
 from .pool_client import Exchange
@@ -152,6 +152,7 @@ class _Call(HTTPMessageDelegate):
             self._refuse(ServingError(Code.INTERNAL, "Internal Server Error"))
 
     def _refuse(self, error: ServingError) -> None:
+        count_refusal(self._lane.manager, self._route.spec.name, error)
         self._write(Response(error.http_status, error_json(error.message)))
 
     def _write(self, response: Response) -> None:

@@ -17,6 +17,7 @@ VALUES = (
     "load_retry_interval_micros",
     "num_load_threads",
     "saved_model_tags",
+    "monitoring_config_file",
     "kernel_name",
 )
 """Flags that take a value, in the order in which --help tells them."""
@@ -52,7 +53,6 @@ UNUSED = frozenset(
         "grpc_max_threads",
         "enable_model_warmup",
         "num_request_iterations_for_warmup",
-        "monitoring_config_file",
         "remove_unused_fields_from_bundle_metagraph",
         "prefer_tflite_model",
         "num_tflite_pools",

@@ -13,7 +13,7 @@ from tornado import web
 from ..errors import ServingError, error_json
 from .answers import StreamedResponse
 from .base_handler import DoorHandler, authorized
-from .calls import ask, new_request, route_of
+from .calls import ask, count_refusal, new_request, route_of
 from .pool_client import Exchange
 from .targets import raw_target
 
@@ -45,6 +45,14 @@ class RestHandler(DoorHandler):
     def error_body(self, error: ServingError) -> bytes:
         """TensorFlow Serving's form of an error."""
         return error_json(error.message)
+
+    def refused(self, error: ServingError) -> None:
+        """Count it."""
+        try:
+            name = route_of(self.method, self.target).spec.name
+        except ServingError:
+            name = ""
+        count_refusal(self.manager, name, error)
 
     def set_secure_cookie(self, *args: Any, **kwargs: Any) -> None:
         """Log nobody in who shows a token with each request.

@@ -79,6 +79,7 @@ class ManagedPool:
         self.phase = Phase.STOPPED
         self.reason = ""
         self.restarts = 0
+        self.restarts_ever = 0
         self._new_host = new_host
         self._replay = replay
         self._on_phase = on_phase
@@ -168,6 +169,7 @@ class ManagedPool:
         if time.monotonic() - began > _STABLE_S:
             self.restarts = 0
         self.restarts += 1
+        self.restarts_ever += 1
         if self.restarts > MAX_RESTARTS:
             text = f"it ended {self.restarts} times in a row, at last: {self.reason}"
             return ServingError(Code.UNAVAILABLE, text)

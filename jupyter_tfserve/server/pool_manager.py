@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import ModelConfig, ModelServerConfig
 from ..errors import Code, ServingError
+from ..metrics import RequestMetrics
 from ..servable import ModelSpec
 from ..state import ServableState, ServableStateMonitor
 from .admission import Limits
@@ -46,6 +47,7 @@ class PoolManager(PoolSettings):
             self._new_host, self._replay, limits=self.limits, on_phase=self._phase_changed
         )
         self.registry.add(self.managed.mirror)
+        self.requests = RequestMetrics(self._is_known)  # answered without a pool
         self._changing = asyncio.Lock()
         self._starting: asyncio.Task[None] | None = None
 
@@ -96,6 +98,9 @@ class PoolManager(PoolSettings):
     def is_configured(self, name: str) -> bool:
         """Whether a model stands in the configuration."""
         return any(model.name == name for model in self.config_in_force.models)
+
+    def _is_known(self, name: str) -> bool:
+        return self.is_configured(name) or self.registry.pool_for(name) is not None
 
     async def load(self, model: ModelConfig) -> None:
         """Add a model, or replace the one of that name, and wait until it is served.

@@ -62,6 +62,12 @@ class TFServeApp(JupyterApp):
     rest_api_enable_cors_support = Bool(
         False, config=True, help="Allow pages of any origin to call the REST API."
     )
+    monitoring_config_file = Unicode(
+        "",
+        config=True,
+        help="File with a MonitoringConfig in protobuf text format: whether, and at which path, "
+        "metrics are told to Prometheus.",
+    )
     strict_start = Bool(
         False, config=True, help="Do not start where a model fails, as TensorFlow Serving does."
     )
@@ -127,6 +133,7 @@ class TFServeApp(JupyterApp):
                 sock,
                 cors=self.rest_api_enable_cors_support,
                 strict=self.strict_start,
+                monitoring_config_file=self.monitoring_config_file,
                 log=self.log,
             )
             serving = asyncio.ensure_future(door.serve())

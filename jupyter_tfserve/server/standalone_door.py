@@ -28,7 +28,14 @@ class StandaloneDoor:
     """The socket, and who answers on it: the pool, or this process in its place."""
 
     def __init__(
-        self, manager: PoolManager, sock: socket.socket, *, cors: bool, strict: bool, log: Log
+        self,
+        manager: PoolManager,
+        sock: socket.socket,
+        *,
+        cors: bool,
+        strict: bool,
+        monitoring_config_file: str,
+        log: Log,
     ) -> None:
         """Take part in the command.
 
@@ -37,10 +44,13 @@ class StandaloneDoor:
             sock: listening.
             cors: TensorFlow Serving's ``--rest_api_enable_cors_support``.
             strict: whether a model that fails at start ends it all.
+            monitoring_config_file: TensorFlow Serving's flag of that name; empty is none.
             log: where the user reads.
         """
         self._log = log
         self._strict = strict
+        self._monitoring_config_file = monitoring_config_file
+        self._metrics_path: str | None = None
         self._manager = manager
         self._host, self._port = sock.getsockname()[:2]
         headers = CORS_HEADERS if cors else ()
@@ -55,6 +65,7 @@ class StandaloneDoor:
         self._log.info("Listening on port %s; TensorFlow and the models are loading", self._port)
         try:
             await self._manager.start_configured()
+            await self._read_monitoring_config()
             if self._strict:
                 await self._all_available()
         except ServingError as error:
@@ -76,6 +87,13 @@ class StandaloneDoor:
         await self._manager.stop()
         await self._stand_in.stop()
 
+    async def _read_monitoring_config(self) -> None:
+        if self._monitoring_config_file:
+            client = await self._manager.managed.ensure_running()
+            parameters = {"path": self._monitoring_config_file}
+            answer = await client.call("load_monitoring_file", parameters, _CALL_S)
+            self._metrics_path = answer["metrics_path"]
+
     def _explain(self) -> str:
         """Why the stand-in answers, in words for its callers."""
         if self._manager.managed.phase is Phase.RUNNING:
@@ -89,7 +107,8 @@ class StandaloneDoor:
         if client is None:
             return
         try:
-            await client.call("open_http", timeout_s=_CALL_S)
+            parameters = {"metrics_path": self._metrics_path} if self._metrics_path else {}
+            await client.call("open_http", parameters, _CALL_S)
         except ServingError as error:
             if error.code is not Code.UNIMPLEMENTED:  # an older pool has opened by itself
                 self._log.warning("The pool does not take the door over: %s", error.message)

@@ -14,7 +14,7 @@ import secrets
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_tfserve.announcement import PoolInfo, announce, make_socket_dir, withdraw
 from jupyter_tfserve.config import ModelServerConfig, policy_to_dict
@@ -32,6 +32,9 @@ from jupyter_tfserve.wire import (
     Request,
     Response,
 )
+
+if TYPE_CHECKING:
+    from jupyter_tfserve.metrics import Family
 
 Answer = Callable[[Request], Response | Awaitable[Response]]
 
@@ -62,6 +65,7 @@ class FakePool:
         refusal: What every reload is refused with.
         label_refusal: What a reload that lists labels is refused with.
         late: Whether reloads are carried out but never replied to.
+        families: The metrics that it tells.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class FakePool:
         self.refusal: ServingError | None = None
         self.label_refusal: ServingError | None = None
         self.late = False
+        self.families: list[Family] = []
         self.held: asyncio.Event | None = None
         self.connections: set[Connection] = set()
         self.chunks_received = 0
@@ -168,6 +173,12 @@ class FakePool:
                 return {"config": {"models": [model]}}
             case "describe":
                 return {"models": self._describe(), "process": {"pid": os.getpid()}}
+            case "metrics":
+                return {"families": [family.to_dict() for family in self.families]}
+            case "load_monitoring_file":
+                if params["path"] == "/no/such/file":
+                    raise ServingError(Code.NOT_FOUND, "/no/such/file does not exist")
+                return {"metrics_path": "/metrics"}
             case "poll" | "shutdown" | "open_http":
                 return {}
             case "unpublish":

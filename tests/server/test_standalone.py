@@ -193,6 +193,24 @@ async def test_what_was_set_wrong_is_told_in_a_line(
     assert pools.hosts == []
 
 
+async def test_the_pool_learns_the_path_of_the_metrics(pools: Pools) -> None:
+    monitoring = {"monitoring_config_file": "/monitoring.config"}
+    async with running(PoolManager=MODEL, TFServeApp=monitoring):
+        opening = ("open_http", {"metrics_path": "/metrics"})
+        await until(lambda: pools.hosts and opening in pools.pool.calls)
+        await pools.hosts[0].die()
+        await until(lambda: len(pools.hosts) == 2 and opening in pools.pool.calls)
+
+
+async def test_a_monitoring_config_that_cannot_be_read_ends_the_command(
+    pools: Pools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitoring = {"monitoring_config_file": "/no/such/file"}
+    async with running(PoolManager=MODEL, TFServeApp=monitoring) as command:
+        assert await command.task == 1
+    assert "Failed to start server. Error: NOT_FOUND: /no/such/file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(TraitError, match="rest_api_port"):

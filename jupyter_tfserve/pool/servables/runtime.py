@@ -21,3 +21,11 @@ def describe() -> dict[str, Any]:
             for device in tf.config.list_physical_devices()
         ],
     }
+
+
+def device_memory(device: str) -> int:
+    """Bytes that TensorFlow's allocator has given to tensors on a GPU, such as ``GPU:0``.
+
+    It starts the device where nothing has yet: ask only for one that a model lives on.
+    """
+    return int(tf.config.experimental.get_memory_info(device)["current"])

@@ -1,0 +1,64 @@
+"""What the server and all of its pools have to tell in numbers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ..errors import ServingError
+from ..metrics import Family, Kind, merge
+
+if TYPE_CHECKING:
+    from .pool_manager import PoolManager
+    from .pool_mirror import PoolMirror
+
+_TIMEOUT_S = 5.0
+
+
+async def families(manager: PoolManager) -> list[Family]:
+    """The numbers of every pool, added up where they count the same; starts nothing.
+
+    A pool that does not answer in time is left out.
+    """
+    pools = manager.registry.pools
+    told = await asyncio.gather(*map(_ask, pools))
+    own = [*manager.requests.families(), *_pools(manager)]
+    return merge(family for families in [own, *told] for family in families)
+
+
+async def _ask(pool: PoolMirror) -> list[Family]:
+    if pool.client is None:
+        return []
+    try:
+        answer = await pool.client.call("metrics", timeout_s=_TIMEOUT_S)
+    except ServingError:  # lost, busy, or of an older release
+        return []
+    return [Family.from_dict(family) for family in answer["families"]]
+
+
+def _pools(manager: PoolManager) -> list[Family]:
+    up = Family(
+        "jupyter_tfserve_pool_up",
+        Kind.GAUGE,
+        ("pool", "kind", "name"),
+        "Whether the pool can be asked",
+    )
+    waiting = Family(
+        "jupyter_tfserve_door_in_flight",
+        Kind.GAUGE,
+        ("pool",),
+        "Requests that the server has passed to the pool and not yet answered",
+    )
+    restarts = Family(
+        "jupyter_tfserve_pool_restarts",
+        Kind.COUNTER,
+        ("pool",),
+        "How often the pool's process has died and been replaced",
+    )
+    for pool in manager.registry.pools:
+        client = pool.client
+        up.cells[pool.pool_id, pool.kind, pool.name] = int(client is not None)
+        waiting.cells[(pool.pool_id,)] = client.admission.in_flight if client else 0
+    managed = manager.managed
+    restarts.cells[(managed.mirror.pool_id,)] = managed.restarts_ever
+    return [up, waiting, restarts]
