@@ -18,8 +18,11 @@ from .api_handlers import (
     PoolRestartHandler,
     PoolsHandler,
 )
+from .event_hub import EventHub
+from .event_stream import EventsHandler
 from .fast_lane import FastLane
 from .pool_manager import PoolManager
+from .rates import RateWatch
 from .small_bodies import SmallBodies
 from .upload_handler import UploadHandler
 
@@ -68,6 +71,13 @@ class TFServeExtension(ExtensionApp):
             parent=self, kernel_spec_manager=self.serverapp.kernel_spec_manager
         )
         self.settings["tfserve_pool_manager"] = self.manager
+        manager = self.manager
+        self.hub = hub = EventHub(manager.known_model, manager.known_names, manager.known_pools)
+        self.rates = RateWatch(manager.registry, hub.set_rates)
+        manager.registry.on_model = hub.refresh_model
+        manager.registry.on_pools = hub.refresh_pools
+        manager.on_phase = lambda _phase: hub.refresh_pools()
+        manager.on_config = hub.refresh
 
     def initialize_handlers(self) -> None:
         """Mount both APIs below the server's base URL."""
@@ -79,6 +89,7 @@ class TFServeExtension(ExtensionApp):
             "track_predictions": self.track_predictions,
         }
         api = {"manager": self.manager}
+        events = {**api, "hub": self.hub, "rates": self.rates}
         # No groups: a path that is no UTF-8 is the grammar's to judge, not Tornado's.
         path = url_path_join("/", self.url_prefix, "(?i:v1)/.*")
         application: Application = self.serverapp.web_app
@@ -98,6 +109,7 @@ class TFServeExtension(ExtensionApp):
                 (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),
                 (r"/tfserve/api/config", ConfigHandler, api),
                 (r"/tfserve/api/metrics", MetricsHandler, api),
+                (r"/tfserve/api/events", EventsHandler, events),
             ]
         )
 
@@ -107,4 +119,5 @@ class TFServeExtension(ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Jupyter: the server ends, and every pool with it."""
+        self.hub.close()
         await self.manager.stop()

@@ -38,17 +38,21 @@ def describe_model(
     name: str, pool: PoolMirror, told: Mapping[str, Any] | None, config: ModelConfig | None
 ) -> dict[str, Any]:
     """One model: what its pool tells of it, or what the mirror and the configuration know."""
-    if told is None:
-        told = {
-            "name": name,
-            "base_path": config.base_path if config else None,
-            "policy": policy_to_dict(config.policy) if config else None,
-            "labels": dict(config.labels) if config else {},
-            "problem": None,
-            "versions": [_version(state) for state in pool.monitor.versions(name)],
-        }
+    known = known_model(name, pool, config)
+    return {**known, "problem": None} if told is None else {**told, "owner": known["owner"]}
+
+
+def known_model(name: str, pool: PoolMirror, config: ModelConfig | None) -> dict[str, Any]:
+    """What can be told of a model without asking its pool."""
     notebook = pool.name if pool.kind == "notebook" else None
-    return {**told, "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": notebook}}
+    return {
+        "name": name,
+        "base_path": config.base_path if config else None,
+        "policy": policy_to_dict(config.policy) if config else None,
+        "labels": dict(config.labels) if config else {},
+        "versions": [_version(state) for state in pool.monitor.versions(name)],
+        "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": notebook},
+    }
 
 
 def _version(state: ServableState) -> dict[str, Any]:
@@ -64,14 +68,21 @@ def describe_pool(
     pool: PoolMirror, told: Mapping[str, Any], managed: ManagedPool | None
 ) -> dict[str, Any]:
     """One pool; ``managed`` where it is the server's own."""
+    return {
+        **known_pool(pool, managed),
+        "in_flight": pool.client.admission.in_flight if pool.client else 0,
+        "process": told.get("process"),
+    }
+
+
+def known_pool(pool: PoolMirror, managed: ManagedPool | None) -> dict[str, Any]:
+    """What can be told of a pool without asking it."""
     described: dict[str, Any] = {
         "id": pool.pool_id,
         "kind": pool.kind,
         "name": pool.name,
         "phase": str(managed.phase) if managed else "ended" if pool.ended else "running",
         "reason": None if managed is None else managed.reason or None,
-        "in_flight": pool.client.admission.in_flight if pool.client else 0,
-        "process": told.get("process"),
     }
     if managed is not None:
         described["restarts"] = managed.restarts

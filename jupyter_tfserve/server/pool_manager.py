@@ -13,7 +13,7 @@ from ..metrics import RequestMetrics
 from ..servable import ModelSpec
 from ..state import ServableState, ServableStateMonitor
 from .admission import Limits
-from .description import describe_all, describe_model, describe_pool
+from .description import describe_all, describe_model, describe_pool, known_model, known_pool
 from .managed_pool import ManagedPool, Phase
 from .outcome import FirstOutcome
 from .pool_kernel import PoolKernel
@@ -41,6 +41,7 @@ class PoolManager(PoolSettings):
         super().__init__(**kwargs)
         self.config_in_force = ModelServerConfig()
         self.on_phase: Callable[[Phase], None] = lambda _phase: None
+        self.on_config: Callable[[], None] = lambda: None
         self.limits = Limits(self.max_in_flight, self.max_in_flight_per_model)
         self.registry = PoolRegistry(self.is_configured, self.limits)
         self.managed = ManagedPool(
@@ -69,6 +70,7 @@ class PoolManager(PoolSettings):
             config = ModelServerConfig((model,))
             config.validate()
             self.config_in_force = config  # its name is known while the pool starts
+            self.on_config()
             await self.managed.ensure_running()
             return
         if self.model_base_path:
@@ -194,9 +196,8 @@ class PoolManager(PoolSettings):
         told: dict[tuple[str, str], Mapping[str, Any]] = {}
         for pool, answer in zip(pools, await describe_all(pools), strict=True):
             told |= {(pool.pool_id, model["name"]): model for model in answer.get("models", ())}
-        configured = {model.name for model in self.config_in_force.models}
         described = []
-        for name in sorted({*self.registry.names(), *configured}):
+        for name in self.known_names():
             pool = self.registry.pool_for(name) or self.managed.mirror
             described.append(
                 describe_model(name, pool, told.get((pool.pool_id, name)), self._find(name))
@@ -212,6 +213,26 @@ class PoolManager(PoolSettings):
             describe_pool(pool, told, self.managed if pool is self.managed.mirror else None)
             for pool, told in zip(pools, answers, strict=True)
         ]
+
+    def known_names(self) -> list[str]:
+        """The names of all models that are configured or served, sorted."""
+        configured = {model.name for model in self.config_in_force.models}
+        return sorted({*self.registry.names(), *configured})
+
+    def known_model(self, name: str) -> dict[str, Any] | None:
+        """What is known of a model without asking a pool; None where there is none."""
+        pool, config = self.registry.pool_for(name), self._find(name)
+        if pool is None and config is None:
+            return None
+        return known_model(name, pool or self.managed.mirror, config)
+
+    def known_pools(self) -> dict[str, dict[str, Any]]:
+        """What is known of all pools without asking them, by id."""
+        managed = self.managed
+        return {
+            pool.pool_id: known_pool(pool, managed if pool is managed.mirror else None)
+            for pool in self.registry.pools
+        }
 
     async def adopt(self, pool_id: str) -> dict[str, Any]:
         """Take in a notebook pool that has just been announced, and describe it.
@@ -277,6 +298,7 @@ class PoolManager(PoolSettings):
             client = await self.managed.ensure_running()
         if client is None:
             self.config_in_force = config
+            self.on_config()
         else:
             await self._send(client, config)
 
@@ -290,6 +312,8 @@ class PoolManager(PoolSettings):
             if error.code is not Code.DEADLINE_EXCEEDED:
                 self.config_in_force = before
             raise
+        finally:
+            self.on_config()
 
     async def _take_back(
         self, client: PoolClient, model: ModelConfig, before: ModelConfig | None
@@ -300,6 +324,7 @@ class PoolManager(PoolSettings):
             self.config_in_force = (
                 self._without(model.name) if before is None else self._with(before)
             )
+            self.on_config()
             try:
                 await self._reload(client, self.config_in_force)
             except ServingError as error:

@@ -31,9 +31,15 @@ class PoolRegistry:
     names until others take them, so that callers are told what became of their model.
 
     ``is_configured`` tells whether a name stands in the server's configuration.
+
+    Attributes:
+        on_model: Called with the name of a model whose versions or owner may have changed.
+        on_pools: Called when a pool has come or gone.
     """
 
     def __init__(self, is_configured: Callable[[str], bool], limits: Limits | None = None) -> None:
+        self.on_model: Callable[[str], None] = lambda _name: None
+        self.on_pools: Callable[[], None] = lambda: None
         self._is_configured = is_configured
         self._limits = limits
         self._pools: dict[str, PoolMirror] = {}
@@ -52,6 +58,7 @@ class PoolRegistry:
         """Take a pool in."""
         self._pools[pool.pool_id] = pool
         self._unsubscribe[pool.pool_id] = pool.bus.subscribe(lambda s: self._elect(s.id.name))
+        self.on_pools()
         for name in pool.monitor.names():
             self._elect(name)
 
@@ -63,6 +70,7 @@ class PoolRegistry:
             pool.forget()
             for name in names:
                 self._elect(name)
+            self.on_pools()
 
     def names(self) -> list[str]:
         """The names of all models, sorted."""
@@ -138,7 +146,11 @@ class PoolRegistry:
             get_logger().warning("An announced pool is left aside: %s", error.message)
             return
         self.add(pool)
-        client.closed.add_done_callback(lambda _: self._drop_ended())
+        client.closed.add_done_callback(lambda _: self._ended())
+
+    def _ended(self) -> None:
+        self.on_pools()
+        self._drop_ended()
 
     def _drop_ended(self) -> None:
         """Forget the ended pools whose names are others' by now, and the oldest of the rest."""
@@ -154,6 +166,7 @@ class PoolRegistry:
         candidates = [pool for pool in self._pools.values() if pool.monitor.versions(name)]
         if not candidates:
             self._owners.pop(name, None)
+            self.on_model(name)
             return
         configured, owner = self._is_configured(name), self._owners.get(name)
 
@@ -161,3 +174,4 @@ class PoolRegistry:
             return configured and pool.kind == "managed", pool.is_live(name), pool is owner
 
         self._owners[name] = max(candidates, key=rank)
+        self.on_model(name)

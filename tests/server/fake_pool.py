@@ -66,6 +66,7 @@ class FakePool:
         label_refusal: What a reload that lists labels is refused with.
         late: Whether reloads are carried out but never replied to.
         families: The metrics that it tells.
+        counts: The counts of versions that it tells.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class FakePool:
         self.label_refusal: ServingError | None = None
         self.late = False
         self.families: list[Family] = []
+        self.counts: list[dict[str, Any]] = []
         self.held: asyncio.Event | None = None
         self.connections: set[Connection] = set()
         self.chunks_received = 0
@@ -175,6 +177,8 @@ class FakePool:
                 return {"models": self._describe(), "process": {"pid": os.getpid()}}
             case "metrics":
                 return {"families": [family.to_dict() for family in self.families]}
+            case "counts":
+                return {"versions": self.counts}
             case "load_monitoring_file":
                 if params["path"] == "/no/such/file":
                     raise ServingError(Code.NOT_FOUND, "/no/such/file does not exist")

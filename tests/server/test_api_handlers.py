@@ -192,7 +192,7 @@ def routes(server: Server) -> list[tuple[str, str]]:
                 for method in handler.SUPPORTED_METHODS
                 if method != "OPTIONS" and getattr(handler, method.lower()) is not _unimplemented
             ]
-    assert len({path for _, path in found}) == 8
+    assert len({path for _, path in found}) == 9
     return found
 
 
