@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tornado import web
@@ -14,6 +15,9 @@ from ..metrics import CONTENT_TYPE, expose
 from .base_handler import DoorHandler, authorized
 from .metrics import families
 
+DESCRIPTION = Path(__file__).with_name("openapi.yaml")
+
+_TEXT = "text/plain"
 _PUT_RIGHT = "Nothing was changed; what the error names has to be put right first"
 _HINTS = {
     Code.NOT_FOUND: "%tfserve status, or GET …/tfserve/api/models, lists what is served",
@@ -156,6 +160,16 @@ class PoolRestartHandler(ManagementHandler):
         self.reply({})
 
 
+class DescriptionHandler(ManagementHandler):
+    """The description of this API."""
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self) -> None:
+        """Tell it as Jupyter tells its own."""
+        self.finish(DESCRIPTION.read_bytes(), set_content_type="text/x-yaml")
+
+
 class MetricsHandler(ManagementHandler):
     """The metrics of the server and its pools, for Prometheus."""
 
@@ -173,19 +187,36 @@ class ConfigHandler(ManagementHandler):
     @web.authenticated
     @authorized("read")
     async def get(self) -> None:
-        """Show it."""
-        self.reply(self.manager.config_in_force.to_dict())
+        """Show it as JSON, or as TensorFlow Serving's text where plain text alone is accepted."""
+        accepted = self.request.headers.get("Accept", "")
+        if _TEXT in accepted and "json" not in accepted:
+            text = await self.manager.config_text()
+            self.finish(text, set_content_type=f"{_TEXT}; charset=utf-8")
+        else:
+            self.reply(self.manager.config_in_force.to_dict())
 
     @web.authenticated
     @authorized("write")
     async def put(self) -> None:
         """Replace it: models that are not listed any more are unloaded."""
+        if self.request.headers.get("Content-Type", "").lower().startswith(_TEXT):
+            config = await self.manager.parse_config(self._text())
+        else:
+            config = self._json()
+        await self.manager.reload_config(config)
+        self.reply(config.to_dict())
+
+    def _text(self) -> str:
+        try:
+            return self.request.body.decode()
+        except UnicodeDecodeError as error:
+            raise invalid_argument(f"The body is no UTF-8: {error}") from error
+
+    def _json(self) -> ModelServerConfig:
         models = self.json_object().get("models")
         if not isinstance(models, list) or not all(isinstance(m, dict) for m in models):
             raise invalid_argument('Expected {"models": [{"name", "base_path", ...}, ...]}')
-        config = ModelServerConfig(tuple(model_from_json(model) for model in models))
-        await self.manager.reload_config(config)
-        self.reply(config.to_dict())
+        return ModelServerConfig(tuple(model_from_json(model) for model in models))
 
 
 def model_from_json(data: Mapping[str, Any]) -> ModelConfig:

@@ -11,6 +11,7 @@ from traitlets import Bool, Unicode
 from .._version import __version__
 from .api_handlers import (
     ConfigHandler,
+    DescriptionHandler,
     LabelHandler,
     MetricsHandler,
     ModelHandler,
@@ -109,6 +110,7 @@ class TFServeExtension(ExtensionApp):
                 (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),
                 (r"/tfserve/api/config", ConfigHandler, api),
                 (r"/tfserve/api/metrics", MetricsHandler, api),
+                (r"/tfserve/api/spec.yaml", DescriptionHandler, api),
                 (r"/tfserve/api/events", EventsHandler, events),
             ]
         )

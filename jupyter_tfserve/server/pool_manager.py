@@ -29,6 +29,7 @@ _CALL_S = 30.0
 _UNPUBLISH_S = 60.0
 """Withdrawing a model waits for its calls under way."""
 _NOTHING = ServableStateMonitor()
+_EMPTY = "model_config_list {\n}\n"
 
 
 class PoolManager(PoolSettings):
@@ -174,6 +175,31 @@ class PoolManager(PoolSettings):
         config.validate()
         async with self._changing:
             await self._apply(config)
+
+    async def parse_config(self, text: str) -> ModelServerConfig:
+        """Read TensorFlow Serving's text format, in a pool, as the server has no protos.
+
+        Raises:
+            ServingError: the refusal, naming line and field; why the pool cannot start.
+        """
+        client = await self.managed.ensure_running()
+        answer = await client.call("parse_config", {"text": text}, _CALL_S)
+        return ModelServerConfig.from_dict(answer["config"])
+
+    async def config_text(self) -> str:
+        """The configuration in force in TensorFlow Serving's text format; starts nothing.
+
+        Raises:
+            ServingError: UNAVAILABLE while there is a configuration and no pool to write it.
+        """
+        if not self.config_in_force.models:
+            return _EMPTY
+        client = self.managed.mirror.client
+        if client is None:
+            raise self._down()
+        parameters = {"config": self.config_in_force.to_dict()}
+        answer = await client.call("config_text", parameters, _CALL_S)
+        return str(answer["text"])
 
     async def poll(self) -> None:
         """Look for new versions now; nothing without a running pool."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
+from described import check_answer, check_event
 from prometheus_client.parser import text_string_to_metric_families
 from servers import Server, jupyter, standalone
 
@@ -104,7 +109,50 @@ def test_versions_and_the_pool_are_told_too(door: tuple[Server, str]) -> None:
 
     server, path = door
     if path == PATHS["jupyter"]:
+        for path in ("models", "pools", "config"):
+            status, body = server.ask("GET", f"/tfserve/api/{path}")
+            check_answer("GET", f"/{path}", status, "application/json", body)
         (model,) = json.loads(server.ask("GET", "/tfserve/api/models")[1])["models"]
         (described,) = model["versions"]
         assert (described["requests"], described["errors"], described["in_flight"]) == (4, 1, 0)
         assert 0 < described["p50_ms"] <= described["p99_ms"] < 60_000
+
+
+@pytest.mark.parametrize("door", ["jupyter"], indirect=True)
+def test_events_tell_the_traffic_of_the_model(door: tuple[Server, str]) -> None:
+    server, _ = door
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=60)
+    path = f"{server.prefix}/tfserve/api/events"
+    connection.request("GET", path, headers=server.headers)
+    stream = connection.getresponse()
+    told: dict[str, Any] = {}
+    kind = ""
+    while "rates" not in told:
+        line = stream.readline().decode()
+        name, _, value = line.strip().partition(": ")
+        if name == "event":
+            kind = value
+        elif name == "data":
+            told[kind] = json.loads(value)
+            check_event(kind, told[kind])
+    connection.close()
+    assert [model["name"] for model in told["snapshot"]["models"]] == [MODEL]
+    (version,) = told["rates"]["versions"]
+    assert (version["name"], version["requests"], version["errors"]) == (MODEL, 4, 1)
+
+
+@pytest.mark.parametrize("door", ["jupyter"], indirect=True)
+def test_the_configuration_is_told_and_taken_as_text(door: tuple[Server, str]) -> None:
+    server, _ = door
+    headers = {**server.headers, "Accept": "text/plain", "Content-Type": "text/plain"}
+    asker = dataclasses.replace(server, headers=headers)
+    status, text = asker.ask("GET", "/tfserve/api/config")
+    assert status == 200
+    assert f'name: "{MODEL}"'.encode() in text
+    wrong = text.replace(b"base_path", b"base_paht")
+    status, refusal = asker.ask("PUT", "/tfserve/api/config", wrong)
+    assert status == 400
+    assert re.search(r'\d+:\d+ .*"base_paht"', json.loads(refusal)["error"])
+    assert asker.ask("GET", "/tfserve/api/config") == (200, text)
+    assert asker.ask("PUT", "/tfserve/api/config", text)[0] == 200
+    assert server.predict(MODEL, [1.0])[0] == 200

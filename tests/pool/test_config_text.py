@@ -7,7 +7,7 @@ import pytest
 
 from jupyter_tfserve.config import All, Latest, ModelConfig, ModelServerConfig, Specific
 from jupyter_tfserve.errors import Code, ServingError
-from jupyter_tfserve.pool.config_text import load_config_file, to_text
+from jupyter_tfserve.pool.config_text import load_config_file, parse_config, to_text
 
 
 @pytest.fixture
@@ -211,3 +211,24 @@ def test_neither_this_nor_the_core_loads_tensorflow():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout == "set()\n"
+
+
+def test_a_text_is_read_as_the_file_that_holds_it():
+    text = one('model_platform: "tensorflow"')
+    assert to_text(parse_config(text)) == to_text(parse_config(to_text(parse_config(text))))
+    assert [model.name for model in parse_config(text).models] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('model_config_list {\n  config { nmae: "m" }\n}', ["2:12", "ModelConfig", '"nmae"']),
+        ("", ["The text sets no model_config_list"]),
+        (one('model_platform: "torch"'), ["unsupported platform torch"]),
+    ],
+)
+def test_a_text_that_is_refused_names_line_and_field(text, words):
+    with pytest.raises(ServingError) as caught:
+        parse_config(text)
+    for word in words:
+        assert word in caught.value.message

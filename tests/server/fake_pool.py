@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_tfserve.announcement import PoolInfo, announce, make_socket_dir, withdraw
 from jupyter_tfserve.config import ModelServerConfig, policy_to_dict
-from jupyter_tfserve.errors import Code, ServingError, error_json
+from jupyter_tfserve.errors import Code, ServingError, error_json, invalid_argument
 from jupyter_tfserve.routes import parse_route
 from jupyter_tfserve.servable import ServableId
 from jupyter_tfserve.state import ManagerState, ServableState, ServableStateMonitor
@@ -173,6 +173,13 @@ class FakePool:
                     raise ServingError(Code.NOT_FOUND, "/no/such/file does not exist")
                 model = {"name": "from_file", "base_path": "/models/from_file"}
                 return {"config": {"models": [model]}}
+            case "parse_config":
+                if "oops" in params["text"]:
+                    raise invalid_argument('Invalid protobuf text: 2:3 : no field named "oops"')
+                return {"config": {"models": [{"name": "t", "base_path": "/models/t"}]}}
+            case "config_text":
+                names = [model["name"] for model in params["config"]["models"]]
+                return {"text": f"# {names}"}
             case "describe":
                 return {"models": self._describe(), "process": {"pid": os.getpid()}}
             case "metrics":

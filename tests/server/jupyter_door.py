@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.serverapp import ServerApp
 from tornado.netutil import bind_sockets
+from tornado.routing import PathMatches, Rule, RuleRouter
+
+from jupyter_tfserve.server.base_handler import DoorHandler
 
 if TYPE_CHECKING:
     from jupyter_tfserve.server.pool_manager import PoolManager
@@ -110,6 +113,27 @@ async def read_reply(reader: asyncio.StreamReader, method: str = "GET") -> Reply
     else:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Reply(status, headers, body)
+
+
+def mounted(server: Server) -> Iterator[tuple[str, str]]:
+    """Every (method, pattern of a path) that the extension has added, below the base URL."""
+    for rule in _rules(server.app.web_app.default_router):
+        handler = rule.target
+        if isinstance(handler, type) and issubclass(handler, DoorHandler):
+            assert isinstance(rule.matcher, PathMatches)
+            path = rule.matcher.regex.pattern.removeprefix(BASE_URL.rstrip("/")).rstrip("$")
+            for method in handler.SUPPORTED_METHODS:
+                verb = getattr(handler, method.lower())
+                if method != "OPTIONS" and verb is not DoorHandler._unimplemented_method:
+                    yield method, path
+
+
+def _rules(router: RuleRouter) -> Iterator[Rule]:
+    for rule in router.rules:
+        if isinstance(rule.target, RuleRouter):
+            yield from _rules(rule.target)
+        else:
+            yield rule
 
 
 @asynccontextmanager

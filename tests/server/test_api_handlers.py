@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fake_pool import FakePool, Pools, until
-from jupyter_door import NO_AUTH, Reply, Server
-from tornado.routing import PathMatches, Rule, RuleRouter
+from jupyter_door import AUTH, NO_AUTH, Reply, Server, mounted
 
 from jupyter_tfserve.errors import Code, ServingError
-from jupyter_tfserve.server.base_handler import DoorHandler
 from jupyter_tfserve.state import ManagerState
 
 API = "/tfserve/api"
@@ -155,6 +153,44 @@ async def test_the_configuration_is_replaced_as_a_whole(server: Server, pools: P
     assert (await ask(server, "PUT", "config", {"models": [1]})).status == 400
 
 
+TEXT = {**AUTH, "Content-Type": "text/plain; charset=utf-8", "Accept": "text/plain"}
+
+
+async def test_the_configuration_is_told_and_taken_as_text(server: Server, pools: Pools) -> None:
+    empty = await server.send("GET", f"{API}/config", headers=TEXT)
+    assert (empty.status, empty.body) == (200, b"model_config_list {\n}\n")
+    assert pools.hosts == []
+    reply = await server.send("PUT", f"{API}/config", b"model_config_list { }", TEXT)
+    assert [model["name"] for model in reply.json["models"]] == ["t"]
+    assert ("parse_config", {"text": "model_config_list { }"}) in pools.pool.calls
+    told = await server.send("GET", f"{API}/config", headers=TEXT)
+    assert (told.body, told.headers["content-type"]) == (b"# ['t']", "text/plain; charset=utf-8")
+    both = {**AUTH, "Accept": "application/json, text/plain, */*"}
+    assert (await server.send("GET", f"{API}/config", headers=both)).json == reply.json
+
+
+@pytest.mark.parametrize("body", [b"model_config_list {\n  oops: 1 }", b"\xff"])
+async def test_a_text_that_is_refused_changes_nothing(server: Server, body: bytes) -> None:
+    await ask(server, "POST", "models", MODEL)
+    before = (await ask(server, "GET", "config")).json
+    reply = await server.send("PUT", f"{API}/config", body, TEXT)
+    assert (reply.status, reply.json["code"]) == (400, "INVALID_ARGUMENT")
+    assert "2:3" in reply.json["error"] or "no UTF-8" in reply.json["error"]
+    assert (await ask(server, "GET", "config")).json == before
+
+
+async def test_a_configuration_is_no_text_while_the_pool_that_writes_it_is_down(
+    server: Server, pools: Pools
+) -> None:
+    await ask(server, "POST", "models", MODEL)
+    pools.gate = asyncio.Event()
+    await pools.hosts[0].die()
+    await until(lambda: server.manager.managed.phase == "restarting")
+    reply = await server.send("GET", f"{API}/config", headers=TEXT)
+    assert (reply.status, reply.json["code"]) == (503, "UNAVAILABLE")
+    assert "is being restarted" in reply.json["error"]
+
+
 async def test_the_managed_pool_is_restarted_by_its_id(server: Server, pools: Pools) -> None:
     await ask(server, "POST", "models", MODEL)
     (pool,) = (await ask(server, "GET", "pools")).json["pools"]
@@ -170,33 +206,14 @@ async def test_reads_start_nothing(server: Server, pools: Pools) -> None:
     assert pools.hosts == []
 
 
-def rules(router: RuleRouter) -> Iterator[Rule]:
-    for rule in router.rules:
-        if isinstance(rule.target, RuleRouter):
-            yield from rules(rule.target)
-        else:
-            yield rule
-
-
 def routes(server: Server) -> list[tuple[str, str]]:
     """Every (method, path) that the extension adds to the server, with an example's path."""
-    found = []
-    for rule in rules(server.app.web_app.default_router):
-        handler = rule.target
-        if isinstance(handler, type) and issubclass(handler, DoorHandler):
-            assert isinstance(rule.matcher, PathMatches)
-            path = rule.matcher.regex.pattern.removeprefix("/a%40b").rstrip("$")
-            path = path.replace("([^/]+)", "x").replace("(?i:v1)/.*", "v1/models/x")
-            found += [
-                (method, path)
-                for method in handler.SUPPORTED_METHODS
-                if method != "OPTIONS" and getattr(handler, method.lower()) is not _unimplemented
-            ]
-    assert len({path for _, path in found}) == 9
+    found = [
+        (method, path.replace("([^/]+)", "x").replace("(?i:v1)/.*", "v1/models/x"))
+        for method, path in mounted(server)
+    ]
+    assert len({path for _, path in found}) == 10
     return found
-
-
-_unimplemented = DoorHandler._unimplemented_method
 
 
 async def test_no_route_is_open(server: Server, pools: Pools) -> None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
+from event_reader import EVENTS, Event, Reader, reading
 from fake_pool import FakePool, Pools, until
 from jupyter_door import AUTH, NO_AUTH, Server, running_server, write_request
 
@@ -19,68 +15,8 @@ from jupyter_tfserve.server import event_stream
 from jupyter_tfserve.server.app import TFServeExtension
 from jupyter_tfserve.state import ManagerState
 
-EVENTS = "/tfserve/api/events"
 MODEL = ModelConfig("m", "/models/m")
 COUNTS = {"name": "m", "version": 1, "requests": 0, "errors": 0, "in_flight": 0}
-
-
-@dataclass
-class Event:
-    id: str
-    kind: str
-    data: Any
-
-
-class Reader:
-    """One reader of the stream."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self.writer = writer
-        self.headers: dict[str, str] = {}
-        self._text = ""
-
-    async def begin(self) -> int:
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        for line in head[1:-2]:
-            name, _, value = line.partition(":")
-            self.headers[name.lower()] = value.strip()
-        return int(head[0].split()[1])
-
-    async def block(self) -> str | None:
-        """The next lines up to an empty one; None at the end of the stream."""
-        async with asyncio.timeout(20):
-            while "\n\n" not in self._text:
-                size = int(await self._reader.readline(), 16)
-                if size == 0:
-                    return None
-                self._text += (await self._reader.readexactly(size)).decode()
-                await self._reader.readexactly(2)
-        block, _, self._text = self._text.partition("\n\n")
-        return block
-
-    async def event(self, *kinds: str) -> Event:
-        """The next event, or the next of these kinds."""
-        while block := await self.block():
-            if not block.startswith(":"):
-                fields = dict(line.split(": ", 1) for line in block.splitlines())
-                event = Event(fields["id"], fields["event"], json.loads(fields["data"]))
-                assert event.id.endswith(f"-{event.data['seq']}")
-                if not kinds or event.kind in kinds:
-                    return event
-        raise EOFError
-
-
-@asynccontextmanager
-async def reading(server: Server, headers: Mapping[str, str] = AUTH) -> AsyncIterator[Reader]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    try:
-        await write_request(writer, server.port, "GET", EVENTS, None, headers)
-        stream = Reader(reader, writer)
-        assert await stream.begin() == 200
-        yield stream
-    finally:
-        writer.close()
 
 
 def extension(server: Server) -> TFServeExtension:
