@@ -1,4 +1,9 @@
-"""All that a pool has to tell of itself in numbers."""
+"""All that a pool has to tell of itself in numbers.
+
+Both doors tell all of it: whoever scrapes TensorFlow Serving passes over names that are unknown to
+him, as there are many. Whether a pool is up, and how often it was restarted, only the Jupyter
+server can say; of a standalone one the scraper knows by itself.
+"""
 
 from __future__ import annotations
 

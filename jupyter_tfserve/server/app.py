@@ -71,8 +71,7 @@ class TFServeExtension(ExtensionApp):
         self.manager = PoolManager(
             parent=self, kernel_spec_manager=self.serverapp.kernel_spec_manager
         )
-        self.settings["tfserve_pool_manager"] = self.manager
-        manager = self.manager
+        self.settings["tfserve_pool_manager"] = manager = self.manager
         self.hub = hub = EventHub(manager.known_model, manager.known_names, manager.known_pools)
         self.rates = RateWatch(manager.registry, hub.set_rates)
         manager.registry.on_model = hub.refresh_model
@@ -110,7 +109,7 @@ class TFServeExtension(ExtensionApp):
                 (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),
                 (r"/tfserve/api/config", ConfigHandler, api),
                 (r"/tfserve/api/metrics", MetricsHandler, api),
-                (r"/tfserve/api/spec.yaml", DescriptionHandler, api),
+                (r"/tfserve/api/spec\.yaml", DescriptionHandler, api),
                 (r"/tfserve/api/events", EventsHandler, events),
             ]
         )

@@ -122,6 +122,7 @@ def mounted(server: Server) -> Iterator[tuple[str, str]]:
         if isinstance(handler, type) and issubclass(handler, DoorHandler):
             assert isinstance(rule.matcher, PathMatches)
             path = rule.matcher.regex.pattern.removeprefix(BASE_URL.rstrip("/")).rstrip("$")
+            path = path.replace(r"\.", ".")
             for method in handler.SUPPORTED_METHODS:
                 verb = getattr(handler, method.lower())
                 if method != "OPTIONS" and verb is not DoorHandler._unimplemented_method:
@@ -141,7 +142,12 @@ async def running_server(config: Mapping[str, Mapping[str, Any]]) -> AsyncIterat
     """A Jupyter server with the extension, on a free port; ended with all that belongs to it."""
     ServerApp.clear_instance()
     app = ServerApp.instance(
-        base_url=BASE_URL, token=TOKEN, open_browser=False, allow_root=True, log_level="WARN"
+        base_url=BASE_URL,
+        token=TOKEN,
+        port=0,  # it binds one of its own, which no other test's server may want
+        open_browser=False,
+        allow_root=True,
+        log_level="WARN",
     )
     app.init_signal = lambda: None
     for section, traits in config.items():
