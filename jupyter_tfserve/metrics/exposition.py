@@ -30,26 +30,26 @@ def expose(families: Iterable[Family]) -> bytes:
     ours = [family for family in ordered if not family.name.startswith(_TENSORFLOW)]
     registry = CollectorRegistry()
     registry.register(_Collector(ours))
-    text = "".join(f"{line}\n" for family in theirs for line in _lines(family))
-    return text.encode() + generate_latest(registry)
+    lines = [line for family in theirs for line in _lines(family)]
+    return "\n".join([*lines, ""]).encode() + generate_latest(registry)
 
 
 def _lines(family: Family) -> Iterator[str]:
     """One metric as TensorFlow Serving writes it."""
     yield f"# TYPE {family.name} {family.kind}"
+    bounds = [f'le="{bound}"' for bound in _bounds(family)]
     for values, cell in sorted(family.cells.items(), key=lambda item: item[0]):
-        labels = [
+        labels = ",".join(
             f'{name}="{_escape(value)}"' for name, value in zip(family.labels, values, strict=True)
-        ]
+        )
         if not isinstance(cell, Distribution):
-            yield f"{family.name}{{{','.join(labels)}}} {cell}"
+            yield f"{family.name}{{{labels}}} {cell}"
             continue
-        plain = ",".join(labels)
-        for bound, count in zip(_bounds(family), accumulate(cell.buckets), strict=True):
-            bucket = ",".join([*labels, f'le="{bound}"'])
-            yield f"{family.name}_bucket{{{bucket}}} {count}"
-        yield f"{family.name}_sum{{{plain}}} {cell.total:g}"
-        yield f"{family.name}_count{{{plain}}} {sum(cell.buckets)}"
+        start = f"{family.name}_bucket{{{labels}," if labels else f"{family.name}_bucket{{"
+        for bound, count in zip(bounds, accumulate(cell.buckets), strict=True):
+            yield f"{start}{bound}}} {count}"
+        yield f"{family.name}_sum{{{labels}}} {cell.total:g}"
+        yield f"{family.name}_count{{{labels}}} {sum(cell.buckets)}"
 
 
 def _bounds(family: Family) -> list[str]:
