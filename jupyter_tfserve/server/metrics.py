@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..errors import ServingError
@@ -22,8 +23,7 @@ async def families(manager: PoolManager) -> list[Family]:
     """
     pools = manager.registry.pools
     told = await asyncio.gather(*map(_ask, pools))
-    own = [*manager.requests.families(), *_pools(manager)]
-    return merge(family for families in [own, *told] for family in families)
+    return merge(chain(manager.requests.families(), _pools(manager), *told))
 
 
 async def _ask(pool: PoolMirror) -> list[Family]:
