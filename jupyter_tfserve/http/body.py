@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from .limits import MIB
 
+_BLANK = memoryview(bytes(MIB))
+
 
 class BodyBuffer:
     """Grows to the announced length as bytes arrive, and is handed on without a copy.
 
-    A client's word alone commits no more than one MiB; beyond that the buffer doubles, so that
-    it holds at most twice what was sent.
+    It grows by a MiB at a time, so a client's word alone commits no more. Each time it is extended
+    where it lies, or at worst moved by the system: doubling left blocks behind that the allocator
+    keeps, and took several times the body's memory.
     """
 
     __slots__ = ("_data", "_filled", "_length", "_view")
@@ -29,7 +32,7 @@ class BodyBuffer:
 
     def _grow(self) -> None:
         self._view.release()  # an exported buffer cannot be resized
-        self._data += bytes(min(self._length - self._filled, self._filled))
+        self._data += _BLANK[: self._length - self._filled]
         self._view = memoryview(self._data)[self._filled :]
 
     def received(self, count: int) -> bool:
