@@ -11,8 +11,8 @@ import pytest
 from servers import Server, jupyter, standalone
 
 MODEL = "half_plus_three"
-SIZE = 5_000_000
-"""Numbers of a body, which is some 50 MB."""
+SIZE = 9_000_000
+"""Numbers of a body, which is some 100 MB."""
 
 CLEAR_REFS = Path("/proc/self/clear_refs")
 
