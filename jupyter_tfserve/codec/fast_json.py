@@ -27,7 +27,7 @@ from .deep import MAX_NUMPY_RANK
 from .dense import all_taken, pack
 from .document_tensors import Format, Tensors
 from .dtypes import DType, Json, dtype_of
-from .fast_numbers import read_numbers
+from .fast_numbers import NumericBody, read_numbers
 from .rapidjson import collector_paused
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def convert_fast(
 ) -> tuple[Tensors, Format] | None:
     """Convert what :func:`read_fast` read, or None where the general reader must decide."""
     converted = fast.tensors(inputs)
-    if converted is None and not isinstance(fast, TreeBody):
+    if converted is None and isinstance(fast, NumericBody):
         tree = read_tree(body)
         converted = None if tree is None else tree.tensors(inputs)
     return converted

@@ -39,7 +39,7 @@ Wide: TypeAlias = tuple[Literal["d", "i", "u"], np.dtype[Any]]
 _DOUBLE: Wide = ("d", np.dtype(np.float64))
 _INT64: Wide = ("i", np.dtype(np.int64))
 _UINT64: Wide = ("u", np.dtype(np.uint64))
-_NUMBER_BYTES = b"0123456789+-.eE \t\n\r"
+NUMBER_BYTES = b"0123456789+-.eE \t\n\r"
 # Rows shorter than this are cheaper to prove by their text than one by one.
 _LONG_ROW = 16
 # A parser keeps the memory of its largest document, several times the body's: not for ever.
@@ -48,7 +48,7 @@ _KEPT_PARSERS = 8
 _parsers: list[simdjson.Parser] = []
 
 
-class _UnprovedError(Exception):
+class UnprovedError(Exception):
     """The quick reader cannot vouch for what it would return."""
 
 
@@ -107,7 +107,7 @@ class NumericBody:
         """Convert; None where something is wrong or not proved."""
         try:
             return self._convert(inputs)
-        except (_UnprovedError, TypeError, ValueError, KeyError, IndexError, OverflowError):
+        except (UnprovedError, TypeError, ValueError, KeyError, IndexError, OverflowError):
             # The library's errors for elements of another type, or out of range.
             return None
         finally:
@@ -117,7 +117,7 @@ class NumericBody:
     def _convert(self, inputs: Mapping[str, TensorInfo]) -> tuple[Tensors, Format]:
         document = self._document
         if document is None or ("instances" in document) == ("inputs" in document):
-            raise _UnprovedError
+            raise UnprovedError
         dtypes = {name: dtype_of(info.dtype) for name, info in inputs.items()}
         if "instances" not in document:
             return self._from_columns(document["inputs"], dtypes), Format.COLUMNAR
@@ -131,12 +131,9 @@ class NumericBody:
         ((name, dtype),) = dtypes.items()
         numbers = _numbers(array, dtype)
         if self._counts:
-            restored = restore(numbers, self._counts) if dtype.json is Json.NUMBER else None
-            if restored is None:
-                raise _UnprovedError
-            numbers = restored
+            numbers = restored(numbers, self._counts, dtype)
         shape = _sole_shape(array, numbers.size, self._body)
-        return {name: _narrow(numbers, dtype).reshape(shape)}
+        return {name: narrow(numbers, dtype).reshape(shape)}
 
     def _from_columns(self, columns: Any, dtypes: Mapping[str, DType]) -> Tensors:
         if not isinstance(columns, simdjson.Object):
@@ -147,7 +144,7 @@ class NumericBody:
         tensors = {}
         for name, dtype in dtypes.items():
             shape = self._visit(columns[name])
-            tensors[name] = _narrow(_numbers(columns[name], dtype), dtype).reshape(shape)
+            tensors[name] = narrow(_numbers(columns[name], dtype), dtype).reshape(shape)
         self._prove_visited()
         return tensors
 
@@ -158,7 +155,7 @@ class NumericBody:
         for row in rows:
             # The length counts repeated names, so all names are there once, and no other.
             if len(row) != len(dtypes):
-                raise _UnprovedError
+                raise UnprovedError
             for name, column in values.items():
                 column.append(row[name])
         tensors = {name: self._stack(values[name], dtype) for name, dtype in dtypes.items()}
@@ -167,43 +164,43 @@ class NumericBody:
 
     def _stack(self, values: list[Any], dtype: DType) -> Array:
         """One input's values of all rows, all scalars or all arrays of one shape."""
-        code, wide = _buffer_of(dtype)
+        code, wide = buffer_of(dtype)
         if not isinstance(values[0], simdjson.Array):
             if not all_taken(values, dtype):
-                raise _UnprovedError
+                raise UnprovedError
             return pack(values, (len(values),), dtype)
         shape = self._visit(values[0])
         if len(shape) == 1 and set(map(type, values)) == {simdjson.Array}:
             self._brackets += len(values) - 1
             if set(map(len, values)) != set(shape):
-                raise _UnprovedError
+                raise UnprovedError
         elif any(self._visit(value) != shape for value in values[1:]):
-            raise _UnprovedError
+            raise UnprovedError
         joined = b"".join([value.as_buffer(of_type=code) for value in values])
-        return _narrow(np.frombuffer(joined, wide), dtype).reshape(len(values), *shape)
+        return narrow(np.frombuffer(joined, wide), dtype).reshape(len(values), *shape)
 
     def _visit(self, array: Any) -> tuple[int, ...]:
         """The shape of a rectangle of rank 1 or 2, if the brackets in the end are as counted."""
         if not isinstance(array, simdjson.Array):
-            raise _UnprovedError
+            raise UnprovedError
         self._brackets += 1
         size = len(array)
         if size and isinstance(array[0], simdjson.Array):
             rows: list[Any] = list(array)
             widths = set(map(len, rows))
             if len(widths) != 1:
-                raise _UnprovedError
+                raise UnprovedError
             self._brackets += size
             return size, widths.pop()
         return (size,)
 
     def _refuse_tokens(self) -> None:
         if self._counts:
-            raise _UnprovedError
+            raise UnprovedError
 
     def _prove_visited(self) -> None:
         if self._body.count(b"[") != self._brackets:
-            raise _UnprovedError
+            raise UnprovedError
 
 
 def _sole_shape(array: Any, size: int, body: Body) -> tuple[int, ...]:
@@ -216,15 +213,15 @@ def _sole_shape(array: Any, size: int, body: Body) -> tuple[int, ...]:
         shape.append(len(array))
         array = array[0]
     if not size or math.prod(shape) != size:
-        raise _UnprovedError
+        raise UnprovedError
     # simdjson saturates a length that it has no room for; the product would not fit then.
-    text = body[first : body.rfind(b"]") + 1].translate(None, _NUMBER_BYTES)
-    if text != _template(shape):
-        raise _UnprovedError
+    text = body[first : body.rfind(b"]") + 1].translate(None, NUMBER_BYTES)
+    if text != template(shape):
+        raise UnprovedError
     return tuple(shape)
 
 
-def _template(shape: list[int]) -> bytes:
+def template(shape: list[int]) -> bytes:
     """The brackets and commas of a rectangle without its elements, as ``[[,],[,]]`` for (2, 2)."""
     text = b""
     for size in reversed(shape):
@@ -235,21 +232,33 @@ def _template(shape: list[int]) -> bytes:
 def _numbers(array: Any, dtype: DType) -> Array:
     """All scalars of an array at any depth, as doubles or 64-bit integers."""
     if not isinstance(array, simdjson.Array):
-        raise _UnprovedError
-    code, wide = _buffer_of(dtype)
+        raise UnprovedError
+    code, wide = buffer_of(dtype)
     return np.frombuffer(array.as_buffer(of_type=code), wide)
 
 
-def _buffer_of(dtype: DType) -> Wide:
+def restored(numbers: Array, counts: Counts, dtype: DType) -> Array:
+    """The numbers with the tokens back in place.
+
+    Raises:
+        UnprovedError: the dtype takes no tokens, or there are other than ``counts`` says.
+    """
+    array = restore(numbers, counts) if dtype.json is Json.NUMBER else None
+    if array is None:
+        raise UnprovedError
+    return array
+
+
+def buffer_of(dtype: DType) -> Wide:
     """The code and the dtype of the buffer that an array of the dtype is read into."""
     if dtype.json is Json.NUMBER:
         return _DOUBLE
     if dtype.bounds is None:
-        raise _UnprovedError
+        raise UnprovedError
     return _UINT64 if dtype.bounds[0] == 0 else _INT64
 
 
-def _narrow(wide: Array, dtype: DType) -> Array:
+def narrow(wide: Array, dtype: DType) -> Array:
     """Bring doubles and 64-bit integers to the dtype, as TensorFlow Serving does."""
     if wide.dtype == dtype.numpy:
         return wide
@@ -258,5 +267,5 @@ def _narrow(wide: Array, dtype: DType) -> Array:
             return wide.astype(dtype.numpy)
     low, high = dtype.bounds or (0, 0)
     if wide.size and not (low <= wide.min() and wide.max() <= high):
-        raise _UnprovedError
+        raise UnprovedError
     return wide.astype(dtype.numpy)

@@ -37,7 +37,7 @@ _WRITTEN = frozenset("fdbhilqBILQ?")
 _TINY = np.finfo(np.float32).tiny
 _TINY_TEXTS = b"1.1754944e-38", b"1.17549435e-38"
 _NINE_DIGITS = re.compile(rb"(?<![0-9.])[0-9]{9}\.0(?![0-9])")
-_ROWS_OPEN, _ROWS_CLOSE = b'{\n    "predictions": [', b"\n    ]\n}"
+ROWS_OPEN, ROWS_CLOSE = b'{\n    "predictions": [', b"\n    ]\n}"
 
 
 def encode_predict(
@@ -52,23 +52,37 @@ def encode_predict(
         ServingError: INVALID_ARGUMENT for outputs that the row form cannot hold, or of a dtype
             that has no JSON.
     """
-    if not outputs:
-        raise invalid_argument("Cannot convert empty tensor map to JSON")
-    if form is Format.ROW and _batch_size(outputs) == 0:
+    size = check_outputs(outputs, infos, form)
+    if form is Format.ROW and not next(iter(outputs.values())).shape[0]:
         return b'{\n    "predictions": []\n}'
-    size = 0
-    for name, array in outputs.items():
-        size += array.size
-        if array.dtype.char not in _WRITTEN:
-            _check_dtype(name, array, infos)
     pretty = size <= _PRETTY
     if form is Format.COLUMNAR:
         return _columnar(outputs, pretty=pretty)
     if len(outputs) == 1:
         ((name, array),) = outputs.items()
         text = _text(name, array, 2 if pretty else None, b", " if pretty else b",")
-        return b"".join((_ROWS_OPEN, memoryview(text)[1:-1], _ROWS_CLOSE))
-    return _row_objects(outputs, pretty=pretty)
+        return b"".join((ROWS_OPEN, memoryview(text)[1:-1], ROWS_CLOSE))
+    return b"".join((ROWS_OPEN, row_objects(outputs, pretty=pretty), ROWS_CLOSE))
+
+
+def check_outputs(
+    outputs: Mapping[str, Tensor], infos: Mapping[str, TensorInfo], form: Format
+) -> int:
+    """The number of elements of outputs that have JSON in a form; see :func:`encode_predict`.
+
+    Raises:
+        ServingError: as it does.
+    """
+    if not outputs:
+        raise invalid_argument("Cannot convert empty tensor map to JSON")
+    if form is Format.ROW and _batch_size(outputs) == 0:
+        return 0
+    size = 0
+    for name, array in outputs.items():
+        size += array.size
+        if array.dtype.char not in _WRITTEN:
+            _check_dtype(name, array, infos)
+    return size
 
 
 def _check_dtype(name: str, array: Tensor, infos: Mapping[str, TensorInfo]) -> None:
@@ -97,29 +111,29 @@ def _batch_size(outputs: Mapping[str, Tensor]) -> int:
 def _columnar(outputs: Mapping[str, Tensor], *, pretty: bool) -> bytes:
     if len(outputs) == 1:
         ((name, array),) = outputs.items()
-        text = _expanded(name, array, 1) if pretty else _text(name, array, None, b",")
+        text = _expanded(name, array, 1) if pretty else compact_text(name, array)
         return b'{\n    "outputs": %b\n}' % text
     members = b",".join(
         b"\n        %b: %b"
-        % (_key(name), _expanded(name, array, 2) if pretty else _text(name, array, None, b","))
+        % (key_text(name), _expanded(name, array, 2) if pretty else compact_text(name, array))
         for name, array in outputs.items()
     )
     return b'{\n    "outputs": {%b\n    }\n}' % members
 
 
-def _row_objects(outputs: Mapping[str, Tensor], *, pretty: bool) -> bytes:
+def row_objects(outputs: Mapping[str, Tensor], *, pretty: bool) -> bytes:
+    """The objects of the row form, one a row, without the brackets around them."""
     start, between, end = b"{", b",", b"}"
     if pretty:
         start, between, end = b"\n        {\n            ", b",\n            ", b"\n        }"
     columns = []
     for name, array in outputs.items():
-        key = _key(name) + (b": " if pretty else b":")
+        key = key_text(name) + (b": " if pretty else b":")
         texts = _row_texts(name, array, pretty=pretty)
         columns.append([key + text for text in texts])
-    objects = b",".join(
+    return b",".join(
         b"%b%b%b" % (start, between.join(members), end) for members in zip(*columns, strict=True)
     )
-    return b"".join((_ROWS_OPEN, objects, _ROWS_CLOSE))
 
 
 def _row_texts(name: str, array: Tensor, *, pretty: bool) -> list[bytes]:
@@ -138,8 +152,14 @@ def _row_texts(name: str, array: Tensor, *, pretty: bool) -> list[bytes]:
     return [opening + row + closing for row in rows] if inner else rows
 
 
-def _key(name: str) -> bytes:
+def key_text(name: str) -> bytes:
+    """The JSON of an output's name."""
     return quote(name.encode("utf-8", "surrogateescape"))
+
+
+def compact_text(name: str, array: Tensor) -> bytes:
+    """The JSON of an array without any white space."""
+    return _text(name, array, None, b",")
 
 
 def _text(name: str, array: Tensor, depth: int | None, comma: bytes) -> bytes:

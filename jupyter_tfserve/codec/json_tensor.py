@@ -15,6 +15,7 @@ from .fast_json import Body, FastBody, convert_fast, read_fast
 from .json_debug import shown, text_of
 from .json_value import MISSING, Object
 from .rapidjson import parse
+from .segments import LARGE, read_segments
 
 if TYPE_CHECKING:
     from ..servable import TensorInfo
@@ -70,7 +71,8 @@ def parse_predict(body: bytes | bytearray | memoryview) -> PredictBody:
     """
     if isinstance(body, memoryview):
         body = bytes(body)
-    fast = read_fast(body)
+    large = read_segments(body) if len(body) >= LARGE else None
+    fast = large or read_fast(body)
     if fast is not None:
         return PredictBody(fast.signature_name, body, fast)
     document = parse_object(bytes(body))

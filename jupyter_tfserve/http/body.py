@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from .limits import MIB
 
+_BLANK = memoryview(bytes(MIB))
+_MOVED = 8 * MIB
+_ALONE = 33 * MIB
+"""More than the most that glibc takes from common pages, whatever it was asked for before."""
+
 
 class BodyBuffer:
     """Grows to the announced length as bytes arrive, and is handed on without a copy.
 
-    A client's word alone commits no more than one MiB; beyond that the buffer doubles, so that
-    it holds at most twice what was sent.
+    It grows by a MiB at a time, so a client's word alone commits no more; only at ``_MOVED`` bytes
+    it jumps to ``_ALONE``. An allocator such as glibc's carves out of common pages what is smaller
+    and keeps what growing blocks leave there, as much as the body itself; what is larger has pages
+    of its own, which the system moves and takes back.
     """
 
     __slots__ = ("_data", "_filled", "_length", "_view")
@@ -29,7 +36,12 @@ class BodyBuffer:
 
     def _grow(self) -> None:
         self._view.release()  # an exported buffer cannot be resized
-        self._data += bytes(min(self._length - self._filled, self._filled))
+        if _MOVED <= self._filled < _ALONE:
+            data = bytearray(min(self._length, _ALONE))
+            data[: self._filled] = self._data
+            self._data = data
+        else:
+            self._data += _BLANK[: self._length - self._filled]
         self._view = memoryview(self._data)[self._filled :]
 
     def received(self, count: int) -> bool:

@@ -9,11 +9,12 @@ import zlib
 from typing import TYPE_CHECKING
 
 from ..codec.example import parse_examples
-from ..codec.json_encode import encode_classify, encode_predict, encode_regress
+from ..codec.json_encode import encode_classify, encode_regress
+from ..codec.json_pieces import encode_large
 from ..codec.json_tensor import parse_predict
 from ..routes import Api
 from ..wire import Response
-from . import inference
+from . import inference, memory
 from .call import Call
 from .model_run import ModelRun
 
@@ -74,13 +75,17 @@ class _RestCall(Call):
 class PredictCall(_RestCall):
     """``:predict``."""
 
-    __slots__ = ("_form",)
+    __slots__ = ("_form", "_large")
 
     _form: Format
+    _large: bool
 
     def read(self) -> ModelRun:
         """Body, then model, then signature, then tensors."""
-        document = parse_predict(self._take_body())
+        body = self._take_body()
+        self._large = len(body) >= memory.LARGE
+        self._tidy()
+        document = parse_predict(body)
         servable = self._take_servable()
         signature = inference.predict_signature(servable, document.signature_name)
         inputs, self._form = document.tensors(signature.inputs)
@@ -89,7 +94,16 @@ class PredictCall(_RestCall):
     def answer(self, run: ModelRun) -> Response:
         """Outputs in the form of the request."""
         self._tally.runtime_s = run.seconds
-        return Response(200, encode_predict(run.outputs, run.signature.outputs, self._form))
+        self._tidy()
+        body = encode_large(run.outputs, run.signature.outputs, self._form)
+        run.outputs = {}
+        self._tidy()
+        return Response(200, body)
+
+    def _tidy(self) -> None:
+        """Let a large call not pile up what each step leaves behind with the allocator."""
+        if self._large:
+            memory.give_back()
 
 
 class ScoreCall(_RestCall):
