@@ -50,7 +50,10 @@ def encode_large(
     Raises:
         ServingError: as it does.
     """
-    if sum(array.size for array in outputs.values()) <= large:
+    size = 0
+    for array in outputs.values():
+        size += array.size
+    if size <= large:
         return encode_predict(outputs, infos, form)
     check_outputs(outputs, infos, form)
     # Grown from nothing it would be moved again and again, and leave holes as large as itself.
