@@ -101,11 +101,11 @@ class SignatureQueue(BatchQueue):
             if not piece.ticket.ended:  # another piece of the same run may have failed
                 kinds.setdefault(piece.ticket.kind, []).append(piece)
         for group in kinds.values():
-            self._run(group)
             rows = sum(piece.rows for piece in group)
             record = BatchRecord(Mode.QUEUE, rows, self._parameters.padded(rows), waits)
             self._servable.batching.observe(record)
             waits = ()
+            self._run(group)
 
     def _run(self, pieces: Sequence[Piece]) -> None:
         began = time.perf_counter()

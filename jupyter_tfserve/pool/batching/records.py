@@ -1,4 +1,4 @@
-"""What is told of each batch that was run, for whoever counts."""
+"""What is told of each batch, for whoever counts."""
 
 from __future__ import annotations
 
