@@ -13,6 +13,8 @@ from typing import Any
 from .errors import ServingError, invalid_argument
 
 TENSORFLOW = "tensorflow"
+BATCHING = ("off", "greedy")
+"""How a model can be asked to be batched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +41,18 @@ VersionPolicy = Latest | All | Specific
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """One model: where its versions lie, which of them to serve, and their labels."""
+    """One model: where its versions lie, which of them to serve, and their labels.
+
+    ``batching`` is how its runs are batched, one of :data:`BATCHING`; empty is as the pool is told.
+    TensorFlow Serving's format has no field for it.
+    """
 
     name: str
     base_path: str
     platform: str = TENSORFLOW
     policy: VersionPolicy = field(default_factory=Latest)
     labels: Mapping[str, int] = field(default_factory=dict)
+    batching: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,11 @@ def _validate_values(model: ModelConfig) -> None:
     for text in (model.name, model.base_path, *model.labels):
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise invalid_argument(f"Model {model.name!r} has a text that is no UTF-8: {text!r}")
+    if model.batching and model.batching not in BATCHING:
+        raise invalid_argument(
+            f"Model {model.name} asks for batching {model.batching!r}; expected one of "
+            f"{', '.join(BATCHING)}"
+        )
     if "\0" in model.base_path:
         raise invalid_argument(
             f"Model {model.name} has a base path with a NUL character: {model.base_path!r}"
@@ -155,6 +167,11 @@ def bad_policy(data: object) -> ServingError:
     )
 
 
+def options_to_dict(model: ModelConfig) -> dict[str, Any]:
+    """What of a model goes beyond TensorFlow Serving's configuration; empty where nothing does."""
+    return {"batching": model.batching} if model.batching else {}
+
+
 def _model_to_dict(model: ModelConfig) -> dict[str, Any]:
     return {
         "name": model.name,
@@ -162,6 +179,7 @@ def _model_to_dict(model: ModelConfig) -> dict[str, Any]:
         "platform": model.platform,
         "policy": policy_to_dict(model.policy),
         "labels": dict(model.labels),
+        "options": options_to_dict(model),
     }
 
 
@@ -173,4 +191,5 @@ def model_from_dict(data: Mapping[str, Any]) -> ModelConfig:
         platform=data.get("platform", TENSORFLOW),
         policy=policy_from_dict(data["policy"]) if "policy" in data else Latest(),
         labels=dict(data.get("labels", {})),
+        batching=data.get("options", {}).get("batching", ""),
     )

@@ -54,6 +54,10 @@ from jupyter_tfserve.errors import Code, ServingError
             (ModelConfig("m", "/a", policy=Latest(2**32)),),
             "Model m asks for 4294967296 versions, beyond uint32",
         ),
+        (
+            (ModelConfig("m", "/a", batching="much"),),
+            "Model m asks for batching 'much'; expected one of off, greedy",
+        ),
     ],
 )
 def test_a_bad_list_is_refused(models: tuple[ModelConfig, ...], text: str) -> None:
@@ -68,6 +72,7 @@ def test_a_configuration_crosses_the_wire_unchanged() -> None:
             ModelConfig("a", "/models/a", policy=All(), labels={"stable": 1}),
             ModelConfig("b", "gs://bucket/b", policy=Specific(frozenset({3, 1}))),
             ModelConfig("c", "/models/c", policy=Latest(2)),
+            ModelConfig("d", "/models/d", batching="greedy"),
         )
     )
     assert ModelServerConfig.from_dict(config.to_dict()) == config

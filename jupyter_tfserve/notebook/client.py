@@ -66,7 +66,7 @@ class Client:
         Args:
             name: what the model is to be called.
             base_path: an absolute directory whose numeric children are versions.
-            options: ``policy`` and ``labels`` in the management API's form.
+            options: ``policy``, ``labels`` and ``options`` in the management API's form.
 
         Raises:
             TFServeError: with the server's reason.

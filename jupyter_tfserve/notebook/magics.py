@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _USAGE = {
-    "load": "load NAME PATH",
+    "load": "load NAME PATH [--batching greedy|off]",
     "publish": USAGE,
     "unload": "unload NAME",
     "unpublish": "unpublish NAME",
@@ -36,10 +36,13 @@ _USAGE = {
 }
 _HELP = """\
 %tfserve load NAME PATH    serve the versions in the directory PATH as NAME
+    --batching greedy|off  run calls that happen to wait as one batch, or not; by default as the
+                           server is set
 %tfserve publish MODEL     serve a model of this notebook's memory, while its kernel lives
     --name NAME            under NAME; by default as its variable is called
     --version N            as version N; by default the next one
     --freeze | --follow    with the weights as they are now (the default), or as they become
+    --batching greedy      run calls that happen to wait as one batch
 %tfserve status [NAME]     what is served, and how it is
 %tfserve unload NAME       serve NAME no longer
 %tfserve unpublish NAME    the same for a model that this notebook has published
@@ -65,6 +68,16 @@ def _is_shown(model: dict[str, Any]) -> bool:
         return True
     published = model["owner"]["kind"] == "notebook"
     return any(v["state"] != "END" or (published and v["error"]) for v in model["versions"])
+
+
+def _load_options(words: tuple[str, ...]) -> dict[str, Any]:
+    """What ``load`` is told besides name and path, in the management API's form."""
+    if not words:
+        return {}
+    option, _, value = "=".join(words).partition("=")
+    if option != "--batching" or not value or "=" in value:
+        raise UsageError(f"Usage: %tfserve {_USAGE['load']}")
+    return {"options": {"batching": value}}
 
 
 @magics_class
@@ -104,13 +117,14 @@ class TFServeMagics(Magics):
         except NoServerError as error:
             raise TFServeError(str(error)) from None
 
-    def _load(self, name: str, path: str) -> None:
+    def _load(self, name: str, path: str, *words: str) -> None:
+        options = _load_options(words)
         client = Client()
         full = path if "://" in path else str(Path(path).expanduser().absolute())
         line = display(_Line(f"◔ LOADING {name} from {full} …"), display_id=True)  # type: ignore[no-untyped-call]
         start = time.monotonic()
         try:
-            model = client.load(name, full)
+            model = client.load(name, full, **options)
         except BaseException:
             line.update(_Line(f"▲ {name} was not loaded; what was served stays as it was"))
             raise
@@ -121,7 +135,11 @@ class TFServeMagics(Magics):
         assert self.shell is not None
         model = self.shell.ev(arguments.model)  # type: ignore[no-untyped-call]
         published = publish(
-            model, arguments.name, version=arguments.version, weights=arguments.weights
+            model,
+            arguments.name,
+            version=arguments.version,
+            weights=arguments.weights,
+            batching=arguments.batching,
         )
         display(published)  # type: ignore[no-untyped-call]
 

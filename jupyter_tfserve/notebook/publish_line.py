@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from IPython.core.error import UsageError
 
-USAGE = "publish MODEL [--name NAME] [--version N] [--freeze | --follow]"
+USAGE = "publish MODEL [--name NAME] [--version N] [--freeze | --follow] [--batching greedy]"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -19,7 +19,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse_publish(text: str) -> argparse.Namespace:
-    """Read the line: ``model`` (an expression), ``name``, ``version`` and ``weights``.
+    """Read the line: ``model`` (an expression), ``name``, ``version``, ``weights``, ``batching``.
 
     Raises:
         UsageError: where it does not read so.
@@ -31,6 +31,7 @@ def parse_publish(text: str) -> argparse.Namespace:
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument("--freeze", dest="weights", action="store_const", const="freeze")
     weights.add_argument("--follow", dest="weights", action="store_const", const="follow")
+    parser.add_argument("--batching", choices=["greedy"])
     # Not as a shell splits: the quotes in models["a"] are Python's.
     try:
         words = shlex.split(text, posix=False)

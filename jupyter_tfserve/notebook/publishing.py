@@ -55,6 +55,8 @@ def publish(
     signatures: Any = None,
     version: int | None = None,
     weights: Weights | None = None,
+    *,
+    batching: Literal["greedy"] | None = None,
 ) -> Published:
     """Serve a model of this kernel's memory; returns once the server shows it AVAILABLE.
 
@@ -72,6 +74,8 @@ def publish(
         weights: ``"freeze"`` answers with a copy of the weights as they are now, ``"follow"`` with
             the live ones, also while they are trained. Frozen by default; a plain Python function
             can only be followed.
+        batching: ``"greedy"`` runs calls that happen to wait as one batch. A model that holds
+            state, or a plain Python function, never is.
 
     Raises:
         NoServerError: where no Jupyter server is found; the text says what to do.
@@ -79,8 +83,8 @@ def publish(
             model lacks to be published.
     """
     server = find_server()
-    name, servable = _prepare(model, name, signatures, weights)
-    return _serve(server, name, servable, version)
+    name, servable = _prepare(model, name, signatures, weights, batching)
+    return _serve(server, name, servable, version, batching)
 
 
 async def publish_async(
@@ -89,12 +93,14 @@ async def publish_async(
     signatures: Any = None,
     version: int | None = None,
     weights: Weights | None = None,
+    *,
+    batching: Literal["greedy"] | None = None,
 ) -> Published:
     """As :func:`publish`, without holding up the event loop while the server is asked."""
     server = find_server()
     # Traced in this thread: what the model's code looks for may be bound to it.
-    name, servable = _prepare(model, name, signatures, weights)
-    return await asyncio.to_thread(_serve, server, name, servable, version)
+    name, servable = _prepare(model, name, signatures, weights, batching)
+    return await asyncio.to_thread(_serve, server, name, servable, version, batching)
 
 
 def unpublish(name: str) -> None:
@@ -115,7 +121,7 @@ def unpublish(name: str) -> None:
 
 
 def _prepare(
-    model: Any, name: str | None, signatures: Any, weights: Weights | None
+    model: Any, name: str | None, signatures: Any, weights: Weights | None, batching: str | None
 ) -> tuple[str, Servable]:
     name = name if name is not None else _own_name(model)
     if not name:
@@ -124,6 +130,8 @@ def _prepare(
         )
     if weights not in (None, "freeze", "follow"):
         raise ValueError(f"weights is 'freeze' or 'follow', not {weights!r}")
+    if batching not in (None, "greedy"):
+        raise ValueError(f"batching is 'greedy' or None, not {batching!r}")
     from ..pool.servables.live import LiveServable
 
     try:
@@ -141,7 +149,9 @@ def _own_name(model: Any) -> str:
     return ""
 
 
-def _serve(server: Server, name: str, servable: Servable, version: int | None) -> Published:
+def _serve(
+    server: Server, name: str, servable: Servable, version: int | None, batching: str | None
+) -> Published:
     start = time.monotonic()
     client = Client(server)
     with _lock:
@@ -150,7 +160,7 @@ def _serve(server: Server, name: str, servable: Servable, version: int | None) -
         _check_owner(name, owner, pool)
         client.adopt(pool.pool_id)
         try:
-            number = pool.publisher.publish(name, servable, version)
+            number = pool.publisher.publish(name, servable, version, greedy=batching == "greedy")
         except ServingError as error:
             raise _as_error(error) from None
         try:

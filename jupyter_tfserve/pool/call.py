@@ -26,16 +26,22 @@ class Call(ABC):
     They may be taken in any thread, one at a time, and raise ServingError for the caller.
 
     Attributes:
-        pace, respond, response, run, seconds: Notes of those who take the steps.
+        model, pace, respond, response, run, seconds, timeout_s, withdraw: Notes of those who take
+            the steps.
     """
 
-    __slots__ = ("pace", "respond", "response", "run", "seconds")
+    __slots__ = (
+        "model", "pace", "respond", "response", "run", "seconds", "timeout_s", "withdraw"
+    )  # fmt: skip
 
+    model: str
     pace: Pace
     respond: Callable[[Response], None]
     response: Response | None
     run: ModelRun
     seconds: float
+    timeout_s: float
+    withdraw: Callable[[], bool] | None
 
     @abstractmethod
     def read(self) -> ModelRun:

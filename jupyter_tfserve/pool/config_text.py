@@ -95,7 +95,10 @@ def from_proto(model_config_list: Any) -> ModelServerConfig:
 
 
 def to_text(config: ModelServerConfig) -> str:
-    """The configuration as a model config file that :func:`load_config_file` reads back."""
+    """The configuration as a model config file that :func:`load_config_file` reads back.
+
+    What the format has no field for, how a model is batched, is told in comments and not read back.
+    """
     message = model_server_config_pb2.ModelServerConfig()
     message.model_config_list.SetInParent()
     for model in config.models:
@@ -105,7 +108,13 @@ def to_text(config: ModelServerConfig) -> str:
         _set_policy(entry.model_version_policy, model.policy)
         for label, version in model.labels.items():
             entry.version_labels[label] = version
-    return str(text_format.MessageToString(message))
+    comments = [
+        f"# Not in this file, as its format has no field for it: {model.name!r} has batching "
+        f"{model.batching}\n"
+        for model in config.models
+        if model.batching
+    ]
+    return "".join((*comments, text_format.MessageToString(message)))
 
 
 def _model_from_proto(entry: Any) -> ModelConfig:

@@ -12,7 +12,7 @@ import platform
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..config import ModelServerConfig, policy_to_dict
+from ..config import ModelServerConfig, options_to_dict, policy_to_dict
 from ..errors import Code, ServingError
 from ..servable import ModelSpec
 from ..state import ManagerState, ServableState
@@ -218,6 +218,7 @@ class Control:
                     "base_path": model.base_path if model else None,
                     "policy": policy_to_dict(model.policy) if model else None,
                     "labels": dict(model.labels) if model else {},
+                    "options": options_to_dict(model) if model else {},
                     "problem": problems.get(name),
                     "versions": [self._version(s) for s in self._core.monitor.versions(name)],
                 }
@@ -240,6 +241,7 @@ class Control:
         try:
             with self._core.handle(ModelSpec(state.id.name, state.id.version)) as handle:
                 footprint = handle.servable.footprint
+                batching = handle.servable.batching.describe()
         except ServingError:  # it has been unloaded since
             return {}
         memory = {
@@ -247,7 +249,7 @@ class Control:
             "device": footprint.device_bytes,
             "estimate": True,
         }
-        return {"device": footprint.device, "memory": memory}
+        return {"device": footprint.device, "memory": memory, "batching": batching}
 
     def _process(self) -> dict[str, Any]:
         return {

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, cast
 
 from ..codec.deep import DeepTensor
 from ..errors import Code, ServingError
+from .batching.records import BatchRecord
+from .batching.tensors import cut, join
+from .batching.version import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from ..codec.deep import Tensor
     from ..servable import SignatureInfo
+    from .batching.queues import VersionQueues
+    from .batching.tensors import Arrays
     from .servables.base import Servable
 
 MAX_MERGED_ROWS = 1024
@@ -27,12 +29,13 @@ class ModelRun:
 
     Attributes:
         signature: Of the servable.
+        aliases: The outputs to compute; None stands for all.
         inputs: A tensor for each input alias; dropped once they have been run.
         outputs: A tensor for each output alias, once run.
         seconds: How long the run took, of a merged one that of all.
     """
 
-    __slots__ = ("_aliases", "_servable", "inputs", "outputs", "seconds", "signature")
+    __slots__ = ("_servable", "_uneven", "aliases", "inputs", "outputs", "seconds", "signature")
 
     def __init__(
         self,
@@ -41,9 +44,9 @@ class ModelRun:
         inputs: Mapping[str, Tensor],
         aliases: tuple[str, ...] | None = None,
     ) -> None:
-        """``aliases`` are the outputs to compute; None stands for all."""
         self._servable: Servable | None = servable
-        self._aliases = aliases
+        self._uneven = False
+        self.aliases = aliases
         self.signature = signature
         self.inputs = inputs
         self.outputs: Mapping[str, Tensor] = {}
@@ -55,11 +58,26 @@ class ModelRun:
         Raises:
             ServingError: with the code and text of the runtime.
         """
-        assert self._servable is not None
+        servable = self._servable
+        assert servable is not None
         inputs, self.inputs = self.inputs, {}
         began = time.perf_counter()
-        outputs = self._servable.call(self.signature.key, inputs, self._aliases)
+        outputs = servable.call(self.signature.key, inputs, self.aliases)
         self.finish(outputs, time.perf_counter() - began)
+        if self._uneven:
+            text = "it takes inputs with different numbers of rows"
+            servable.batching.refuse(self.signature.key, text)
+
+    def run_and_look(self) -> None:
+        """The same for a run with a :meth:`key`, and note whether its outputs are rows.
+
+        Raises:
+            ServingError: as :meth:`run`.
+        """
+        servable, rows = self._servable, self.rows
+        assert servable is not None
+        self.run()
+        servable.batching.has_a_row_for_each(self.signature.key, self.aliases, self.outputs, rows)
 
     def finish(self, outputs: Mapping[str, Tensor], seconds: float) -> None:
         """Take what came out; the servable and the inputs are not held any longer."""
@@ -73,15 +91,20 @@ class ModelRun:
         """The size of the inputs' common first dimension, of a run that has a :meth:`key`."""
         return int(next(iter(self.inputs.values())).shape[0])
 
+    @property
+    def queues(self) -> VersionQueues | None:
+        """Where such runs wait for company; None where they do not. A run also needs a key."""
+        return None if self._servable is None else self._servable.batching.queues
+
     def key(self) -> Hashable | None:
         """What runs that may be merged with this one have in common, or None if it runs alone.
 
-        Only rows of the same shapes are merged: what fits one caller's fits all.
+        Only rows of the same shapes and dtypes are merged: what fits one caller's fits all.
         """
         servable, inputs = self._servable, self.inputs
-        if servable is None or self.signature.key not in servable.mergeable:
+        if servable is None or self.signature.key not in servable.batching.mergeable:
             return None
-        shapes = []
+        kinds: list[Hashable] = []
         rows = None
         for tensor in inputs.values():
             if isinstance(tensor, DeepTensor) or not tensor.ndim:
@@ -89,10 +112,11 @@ class ModelRun:
             if rows is None:
                 rows = tensor.shape[0]
             elif tensor.shape[0] != rows:
+                self._uneven = True  # which says something of the model, if it takes them
                 return None
-            shapes.append(tensor.shape[1:])
+            kinds += tensor.shape[1:], tensor.dtype.num
         # A run of no rows has an error or an answer of its own.
-        return (servable, self.signature.key, self._aliases, *shapes) if rows else None
+        return (servable, self.signature.key, self.aliases, *kinds) if rows else None
 
     def run_with(self, others: Sequence[ModelRun]) -> None:
         """Run it and others of the same :meth:`key` as one.
@@ -100,23 +124,21 @@ class ModelRun:
         Raises:
             ServingError: nothing has come of it, and each may be run alone.
         """
-        assert self._servable is not None
+        servable = self._servable
+        assert servable is not None
         runs = self, *others
-        tensors = cast("list[Mapping[str, np.ndarray[Any, Any]]]", [run.inputs for run in runs])
-        inputs = {name: np.concatenate([each[name] for each in tensors]) for name in self.inputs}
-        ends = list(accumulate(run.rows for run in runs))
-        arrays: dict[str, np.ndarray[Any, Any]] = {}
+        sizes = [run.rows for run in runs]
+        rows = sum(sizes)
+        inputs = join([cast("Arrays", run.inputs) for run in runs])
         began = time.perf_counter()
-        outputs = self._servable.call(self.signature.key, inputs, self._aliases)
+        outputs = servable.call(self.signature.key, inputs, self.aliases)
         seconds = time.perf_counter() - began
-        for name, tensor in outputs.items():
-            if isinstance(tensor, DeepTensor) or tensor.shape[:1] != (ends[-1],):
-                raise ServingError(
-                    Code.FAILED_PRECONDITION,
-                    f"Output {name} of signature {self.signature.key} has not a row for each row",
-                )
-            arrays[name] = tensor
-        start = 0
-        for run, end in zip(runs, ends, strict=True):
-            run.finish({name: array[start:end] for name, array in arrays.items()}, seconds)
-            start = end
+        batching = servable.batching
+        if not batching.has_a_row_for_each(self.signature.key, self.aliases, outputs, rows):
+            raise ServingError(
+                Code.FAILED_PRECONDITION,
+                f"The outputs of signature {self.signature.key} may be no rows of its inputs",
+            )
+        batching.observe(BatchRecord(Mode.GREEDY, rows, rows))
+        for run, part in zip(runs, cut(cast("Arrays", outputs), sizes), strict=True):
+            run.finish(part, seconds)

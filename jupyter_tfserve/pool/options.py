@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+from .batching.options import BatchingOptions
 from .core.server_core import CoreOptions
 
 
@@ -42,6 +43,7 @@ class PoolOptions:
     name: str = ""
     core: CoreOptions = field(default_factory=CoreOptions)
     inference: InferenceOptions = field(default_factory=InferenceOptions)
+    batching: BatchingOptions = field(default_factory=BatchingOptions)
     http: HttpOptions | None = None
 
     @classmethod
@@ -60,5 +62,6 @@ class PoolOptions:
             name=data.get("name", ""),
             core=CoreOptions(**data.get("core", {})),
             inference=InferenceOptions(**data.get("inference", {})),
+            batching=BatchingOptions(**data.get("batching", {})),
             http=HttpOptions(**data["http"]) if data.get("http") else None,
         )

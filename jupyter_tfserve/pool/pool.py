@@ -13,6 +13,7 @@ import os
 import secrets
 import socket
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..announcement import PoolInfo, announce, make_socket_dir, withdraw
@@ -20,6 +21,8 @@ from ..errors import Code, ServingError
 from ..http.limits import Limits
 from ..http.server import HttpServer
 from ..wire import Connection
+from .batching.metrics import BatchMetrics
+from .batching.service import Batching
 from .control import Control
 from .core.server_core import ServerCore
 from .http_door import HttpDoor
@@ -59,20 +62,25 @@ class Pool:
 
     def __init__(self, options: PoolOptions) -> None:
         self._options = options
+        batches = BatchMetrics(options.pool_id)
+        self._batching = batching = Batching(options.batching, batches.record)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tfserve-pool", daemon=True)
         tags = tuple(options.inference.saved_model_tags.split(","))
 
-        def loader(_model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
-            return SavedModelLoader(path, tags)
+        def loader(model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
+            return batching.loader(model.name, path, SavedModelLoader(path, tags))
 
-        self._core: ServerCore[Servable] = ServerCore(loader, options.core)
+        self._core: ServerCore[Servable] = ServerCore(
+            loader, options.core, on_config=batching.configure
+        )
         statistics = Statistics(lambda name: bool(self._core.monitor.versions(name)))
         self._scheduler = Scheduler(
             self._loop,
             timeout_s=options.inference.rest_api_timeout_in_ms / 1000,
             max_in_flight=options.inference.max_in_flight,
             max_in_flight_per_model=options.inference.max_in_flight_per_model,
+            has_queues=batching.has_queues,
         )
         self._rest = RestApi(
             self._core,
@@ -83,7 +91,8 @@ class Pool:
         self.metrics = PoolMetrics(
             options.pool_id, self._core, self._scheduler, statistics, runtime.device_memory
         )
-        self.publisher = Publisher(self._core)
+        self.metrics.register(partial(batches.families, batching.thread_pool_name))
+        self.publisher = Publisher(self._core, batching)
         self._control = Control(
             self._loop,
             self._core,
@@ -215,6 +224,7 @@ class Pool:
         if self._listener is not None:
             self._listener.close()
         await asyncio.to_thread(self._core.close)
+        await asyncio.to_thread(self._batching.close)
         self._scheduler.close()
         self._control.close()
         self._leave()

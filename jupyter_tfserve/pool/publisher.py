@@ -12,6 +12,7 @@ from .servables.loaders import LiveLoader
 
 if TYPE_CHECKING:
     from ..state import ServableState
+    from .batching.service import Batching
     from .core.server_core import ServerCore
     from .servables.base import Servable
 
@@ -22,18 +23,22 @@ _MAX_VERSION = 2**63 - 1
 class Publisher:
     """Counts versions up and hands live models to the core; may be used from any thread."""
 
-    def __init__(self, core: ServerCore[Servable]) -> None:
+    def __init__(self, core: ServerCore[Servable], batching: Batching) -> None:
         self._core = core
+        self._batching = batching
         self._names: set[str] = set()
         self._lock = threading.Lock()
 
-    def publish(self, name: str, servable: Servable, version: int | None = None) -> int:
+    def publish(
+        self, name: str, servable: Servable, version: int | None = None, *, greedy: bool = False
+    ) -> int:
         """Serve a model; an older version of it goes once this one is available.
 
         Args:
             name: the model's.
             servable: what answers; closed when the version is unloaded.
             version: its number; None for the one after the highest so far.
+            greedy: whether calls that happen to wait are run as one batch.
 
         Returns:
             The version's number, once it is AVAILABLE in this pool.
@@ -50,6 +55,8 @@ class Publisher:
             if version in known:
                 text = f"Version {version} of model {name} was published before; the next is "
                 raise ServingError(Code.ALREADY_EXISTS, text + str(max(known) + 1))
+            if greedy:
+                self._batching.publish(name, servable)
             with FirstOutcomes(self._core.bus, [name]) as outcomes:
                 self._core.aspire(name, [(version, LiveLoader(servable))])
                 self._names.add(name)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import Code, ServingError
+from .batching.deferral import queue_of, wait_in
 from .call import Call, error_response
 from .pace import Pace
 from .turn import run_turn
@@ -26,21 +27,24 @@ if TYPE_CHECKING:
 
 _MAX_KINDS = 10_000
 """Kinds come from request lines, so their number is bounded."""
+_WAITED = "Run() timeout exceeded while waiting in batching queue"
 _MAX_TURN = 64
 """So many short calls hold the loop at a time, and what they have read is in memory."""
 
 
 class _Pending:
-    """A call with the workers: answered once, by its end or by the end of its time."""
+    """A call that ends later: answered once, by its end or by the end of its time."""
 
-    __slots__ = ("_finished", "_respond", "future", "timer")
+    __slots__ = ("_call", "_finished", "_respond", "future", "timer")
 
-    future: Future[None]
-
-    def __init__(self, respond: Callable[[Response], None], finished: Callable[[], None]) -> None:
+    def __init__(
+        self, call: Call, respond: Callable[[Response], None], finished: Callable[[], None]
+    ) -> None:
+        self._call = call
         self._respond: Callable[[Response], None] | None = respond
         self._finished = finished
         self.timer: asyncio.TimerHandle | None = None
+        self.future: Future[None] | None = None
 
     def finish(self, response: Response) -> None:
         """The call has been run."""
@@ -49,15 +53,24 @@ class _Pending:
 
     def expire(self) -> None:
         """Its time is up."""
-        # TensorFlow's own words for a session run that is out of time.
-        text = "Timed out waiting for notification"
-        self._answer(error_response(ServingError(Code.DEADLINE_EXCEEDED, text)))
+        # The words of TensorFlow Serving's batching, and of a session run that is out of time.
+        if self._leave_queue():
+            code, text = Code.RESOURCE_EXHAUSTED, _WAITED
+        else:
+            code, text = Code.DEADLINE_EXCEEDED, "Timed out waiting for notification"
+        self._answer(error_response(ServingError(code, text)))
         self._drop()
 
     def give_up(self) -> None:
         """Nobody waits for it any more."""
         self._take_respond()
+        self._leave_queue()
         self._drop()
+
+    def undo(self) -> None:
+        """It does not come to wait at all; somebody else answers it."""
+        self._take_respond()
+        self._finished()
 
     def _answer(self, response: Response) -> None:
         respond = self._take_respond()
@@ -70,9 +83,18 @@ class _Pending:
         respond, self._respond = self._respond, None
         return respond
 
+    def _leave_queue(self) -> bool:
+        """Whether its run was still waiting for a batch, and waits no longer."""
+        withdraw = self._call.withdraw
+        if withdraw is None or not withdraw():
+            return False
+        self._call.close()
+        self._finished()
+        return True
+
     def _drop(self) -> None:
-        """Spare the work if it has not been begun."""
-        if self.future.cancel():
+        """Spare a worker the work if it has not begun it."""
+        if self.future is not None and self.future.cancel():
             self._finished()
 
 
@@ -89,8 +111,17 @@ class Scheduler:
         timeout_s: float,
         max_in_flight: int,
         max_in_flight_per_model: int,
+        has_queues: bool = False,
     ) -> None:
-        """Limits count calls admitted and not yet finished; a time-out of 0 is none."""
+        """Take part in a loop.
+
+        Args:
+            loop: where calls come from and answers go to.
+            timeout_s: each call's time; 0 is none.
+            max_in_flight: calls admitted and not yet finished.
+            max_in_flight_per_model: the same of one model.
+            has_queues: whether runs may wait in a queue for others; see :mod:`.batching`.
+        """
         self._loop = loop
         self._timeout_s = timeout_s
         self._max_in_flight = max_in_flight
@@ -101,6 +132,7 @@ class Scheduler:
         self._short: list[Call] = []
         self._gathering = False
         self._workers = Workers()
+        self._defer = self._into_queue if has_queues else None
 
     @property
     def in_flight(self) -> int:
@@ -120,7 +152,7 @@ class Scheduler:
         """Run the short calls submitted since :meth:`gather`, and any that come of it."""
         while self._short:
             calls, self._short = self._short, []
-            run_turn(calls)
+            run_turn(calls, self._defer)
         self._gathering = False
 
     def submit(
@@ -142,7 +174,8 @@ class Scheduler:
 
         Returns:
             A function that gives the call up: ``respond`` is then not called any more. None where
-            there is nothing to give up: a short call is answered before other events are seen.
+            there is nothing to give up: a short call is answered before other events are seen,
+            unless its run waits in a queue.
         """
         pace = self._paces.get(kind)
         if pace is None:
@@ -150,13 +183,15 @@ class Scheduler:
         elif pace.is_short:
             call.pace = pace
             call.respond = respond
+            if self._defer is not None:
+                call.model, call.timeout_s = model, timeout_s
             if not self._gathering:
-                run_turn((call,))
+                run_turn((call,), self._defer)
             else:
                 self._short.append(call)
                 if len(self._short) >= _MAX_TURN:
                     calls, self._short = self._short, []
-                    run_turn(calls)
+                    run_turn(calls, self._defer)
             return None
         if refusal := self._refusal(model):
             respond(error_response(refusal))
@@ -188,19 +223,45 @@ class Scheduler:
         respond: Callable[[Response], None],
         timeout_s: float,
     ) -> Callable[[], None]:
+        pending = self._admit(call, model, respond, timeout_s)
+        call.pace = pace
+        pending.future = self._workers.submit(call, partial(self._tell, pending))
+        return pending.give_up
+
+    def _admit(
+        self, call: Call, model: str, respond: Callable[[Response], None], timeout_s: float
+    ) -> _Pending:
+        """Count a call among those in flight, and limit its time."""
         self._total += 1
         self._in_flight[model] += 1
+        call.withdraw = None
+        pending = _Pending(call, respond, partial(self._finished, model))
         limits = [limit for limit in (self._timeout_s, timeout_s) if limit > 0]
-        pending = _Pending(respond, partial(self._finished, model))
         if limits:
             pending.timer = self._loop.call_later(min(limits), pending.expire)
-        call.pace = pace
+        return pending
 
-        def tell(response: Response) -> None:
-            self._loop.call_soon_threadsafe(pending.finish, response)
+    def _tell(self, pending: _Pending, response: Response) -> None:
+        self._loop.call_soon_threadsafe(pending.finish, response)
 
-        pending.future = self._workers.submit(call, tell)
-        return pending.give_up
+    def _into_queue(self, call: Call) -> bool:
+        """Let the run of a short call wait for others, if it is to.
+
+        Raises:
+            ServingError: why it may not.
+        """
+        queue = queue_of(call.run)
+        if queue is None:
+            return False
+        if refusal := self._refusal(call.model):
+            raise refusal
+        pending = self._admit(call, call.model, call.respond, call.timeout_s)
+        try:
+            wait_in(queue, call, partial(self._tell, pending))
+        except ServingError:
+            pending.undo()
+            raise
+        return True
 
     def _finished(self, model: str) -> None:
         self._total -= 1

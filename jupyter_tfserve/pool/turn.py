@@ -11,8 +11,8 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from .batching.greedy import by_key, run_merged
 from .call import Call, failure
-from .merging import by_key, run_merged
 from .pace import Watch
 
 if TYPE_CHECKING:
@@ -21,14 +21,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def run_turn(calls: Sequence[Call]) -> None:
-    """Run calls to their answers, tell their paces how long each took, then respond to each."""
+def run_turn(calls: Sequence[Call], defer: Callable[[Call], bool] | None = None) -> None:
+    """Run calls to their answers, tell their paces how long each took, then respond to each.
+
+    ``defer`` is asked of each that has been read: it takes those whose runs are to wait for others,
+    and sees to the rest of them.
+    """
     watch = Watch()
     now = time.perf_counter()
     for call in calls:
         call.response = None
         call.seconds = 0.0
     now = _take(_read, calls, now)
+    if defer is not None:
+        calls = [call for call in calls if call.response is not None or not _leaves(call, defer)]
     alone, merged = by_key(calls)
     now = _take(_run, alone, now)
     for group in merged:
@@ -62,6 +68,19 @@ def _take(step: Callable[[Call], None], calls: Sequence[Call], then: float) -> f
 
 def _read(call: Call) -> None:
     call.run = call.read()
+
+
+def _leaves(call: Call, defer: Callable[[Call], bool]) -> bool:
+    # Once it waits its end may come in another thread, so what is noted of it is noted now.
+    seconds, pace = call.seconds, call.pace
+    try:
+        leaves = defer(call)
+    except Exception as error:  # noqa: BLE001
+        call.response = failure(error)
+        return False
+    if leaves:
+        pace.ran_in_loop(seconds, 0.0, waited=False)
+    return leaves
 
 
 def _run(call: Call) -> None:

@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
+from .batching.deferral import queue_of, wait_in
+from .batching.greedy import Merger, Outcome
 from .call import Call, failure
-from .merging import Merger, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,13 @@ class Workers:
         wall, computing = time.perf_counter(), time.thread_time()
         try:
             run = call.run = call.read()
+            queue = queue_of(run)
+            if queue is not None:
+                pace = call.pace
+                wait_in(queue, call, tell)
+                # Reading is all that this thread did, and all that the loop's would have to do.
+                pace.ran_in_worker(time.perf_counter() - wall, time.thread_time() - computing)
+                return
             key = run.key()
             if key is not None:
                 end = partial(self._end, call, tell, time.thread_time() - computing)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tornado import web
 
-from ..config import ModelConfig, ModelServerConfig, policy_from_dict
+from ..config import BATCHING, ModelConfig, ModelServerConfig, policy_from_dict
 from ..errors import Code, ServingError, invalid_argument
 from ..metrics import CONTENT_TYPE, expose
 from .base_handler import DoorHandler, authorized
@@ -225,7 +225,7 @@ def model_from_json(data: Mapping[str, Any]) -> ModelConfig:
     Raises:
         ServingError: INVALID_ARGUMENT, naming the field.
     """
-    unknown = data.keys() - {"name", "base_path", "platform", "policy", "labels"}
+    unknown = data.keys() - {"name", "base_path", "platform", "policy", "labels", "options"}
     if unknown:
         raise invalid_argument(f"Unknown field of a model: {', '.join(sorted(unknown))}")
     for field in ("name", "base_path"):
@@ -240,4 +240,23 @@ def model_from_json(data: Mapping[str, Any]) -> ModelConfig:
     platform = data.get("platform", "tensorflow")
     if not isinstance(platform, str):
         raise invalid_argument("Expected 'platform' to be a string")
-    return ModelConfig(data["name"], data["base_path"], platform, policy_from_dict(policy), labels)
+    return ModelConfig(
+        data["name"],
+        data["base_path"],
+        platform,
+        policy_from_dict(policy),
+        labels,
+        _batching(data.get("options", {})),
+    )
+
+
+def _batching(options: object) -> str:
+    """How a model is to be batched, by its options; empty where they do not say."""
+    if not isinstance(options, dict) or options.keys() - {"batching"}:
+        raise invalid_argument(
+            'Expected \'options\' to be an object such as {"batching": "greedy"}'
+        )
+    batching = options.get("batching", "")
+    if batching and batching not in BATCHING:
+        raise invalid_argument(f"Expected 'batching' to be one of {', '.join(BATCHING)}")
+    return str(batching)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..config import policy_to_dict
+from ..config import options_to_dict, policy_to_dict
 from ..errors import ServingError
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def known_model(name: str, pool: PoolMirror, config: ModelConfig | None) -> dict
         "base_path": config.base_path if config else None,
         "policy": policy_to_dict(config.policy) if config else None,
         "labels": dict(config.labels) if config else {},
+        "options": options_to_dict(config) if config else {},
         "versions": [_version(state) for state in pool.monitor.versions(name)],
         "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": notebook},
     }

@@ -18,6 +18,7 @@ VALUES = (
     "num_load_threads",
     "saved_model_tags",
     "monitoring_config_file",
+    "batching_parameters_file",
     "kernel_name",
 )
 """Flags that take a value, in the order in which --help tells them."""
@@ -26,6 +27,9 @@ SWITCHES = (
     "rest_api_enable_cors_support",
     "allow_version_labels_for_unavailable_models",
     "enable_signature_method_name_check",
+    "enable_greedy_batching",
+    "enable_batching",
+    "enable_per_model_batching_parameters",
     "strict_start",
 )
 """Flags that are on or off; bare is on."""
@@ -35,9 +39,6 @@ UNUSED = frozenset(
         "port",
         "grpc_socket_path",
         "rest_api_num_threads",
-        "enable_batching",
-        "batching_parameters_file",
-        "enable_per_model_batching_parameters",
         "model_config_file_poll_wait_seconds",
         "num_unload_threads",
         "flush_filesystem_caches",

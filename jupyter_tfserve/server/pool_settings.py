@@ -6,6 +6,7 @@ from traitlets import Any as AnyTrait
 from traitlets import Bool, Dict, Float, Int, Unicode
 from traitlets.config import LoggingConfigurable
 
+from ..errors import invalid_argument
 from .pool_kernel import KernelOptions
 
 
@@ -56,6 +57,34 @@ class PoolSettings(LoggingConfigurable):
     enable_signature_method_name_check = Bool(
         False, config=True, help="Refuse calls whose signature has another method name."
     )
+    enable_greedy_batching = Bool(
+        False,
+        config=True,
+        help="Run the calls of a model that happen to wait as one batch. Nothing waits for "
+        "company, so one caller loses nothing and many gain. Rows that are run together may differ "
+        "in their last bits from rows that are run alone. Signatures with scalar inputs, fixed "
+        "batch sizes, state or random numbers are left alone; one whose rows look at each other "
+        "cannot be recognised, and gives other answers. A model's own option overrides this.",
+    )
+    enable_batching = Bool(
+        False,
+        config=True,
+        help="Let calls of a model wait for each other and run them as one batch, as "
+        "batching_parameters_file says.",
+    )
+    batching_parameters_file = Unicode(
+        "",
+        config=True,
+        help="File with BatchingParameters in protobuf text format, for all models; TensorFlow "
+        "Serving's defaults without.",
+    )
+    enable_per_model_batching_parameters = Bool(
+        False,
+        config=True,
+        help="With enable_batching: take the parameters from batching_params.pbtxt in the folder "
+        "of each version; versions without are not batched. Of batching_parameters_file only what "
+        "it says of threads then counts.",
+    )
     kernel_name = Unicode(
         "python3",
         config=True,
@@ -76,8 +105,24 @@ class PoolSettings(LoggingConfigurable):
     kernel_spec_manager = AnyTrait(help="Where kernels are looked up; None is Jupyter's default.")
     http = Dict(None, allow_none=True, help="What a pool that serves HTTP itself is told, or None.")
 
+    def _check_batching(self) -> None:
+        if self.batching_parameters_file and not self.enable_batching:
+            raise invalid_argument(
+                "server_options.batching_parameters_file is set without setting "
+                "server_options.enable_batching to true."
+            )
+        if self.enable_batching and self.enable_greedy_batching:
+            raise invalid_argument(
+                "enable_batching and enable_greedy_batching exclude each other: choose one"
+            )
+
     def kernel_options(self) -> KernelOptions:
-        """How to start a pool by these settings."""
+        """How to start a pool by these settings.
+
+        Raises:
+            ServingError: INVALID_ARGUMENT for settings that contradict each other.
+        """
+        self._check_batching()
         pool = {
             "core": {
                 "file_system_poll_wait_seconds": self.file_system_poll_wait_seconds,
@@ -95,6 +140,12 @@ class PoolSettings(LoggingConfigurable):
                 "max_body_bytes": self.max_body_bytes,
                 "saved_model_tags": self.saved_model_tags,
                 "enable_signature_method_name_check": self.enable_signature_method_name_check,
+            },
+            "batching": {
+                "enable_greedy_batching": self.enable_greedy_batching,
+                "enable_batching": self.enable_batching,
+                "batching_parameters_file": self.batching_parameters_file,
+                "enable_per_model_batching_parameters": self.enable_per_model_batching_parameters,
             },
             "http": self.http,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,12 @@ def test_the_magic_loads_shows_and_unloads(
     assert server.predict("m", [1.0, 2.0, 5.0]) == (200, {"predictions": [3.5, 4.0, 5.5]})
     assert "● AVAILABLE" in output(shell, "%tfserve status")
     assert "● AVAILABLE" in output(shell, "%tfserve status m")
+    again = f"%tfserve load m {model_dir / 'half_plus_three'} --batching"
+    for line, mode in ((f"{again} greedy", "greedy"), (f"{again}=off", "off")):
+        assert "● AVAILABLE m" in output(shell, line)
+        (model,) = json.loads(server.ask("GET", "/tfserve/api/models")[1])["models"]
+        assert model["options"] == {"batching": mode}
+        assert model["versions"][0]["batching"]["mode"] == mode
     refused = output(shell, "%tfserve load m /nowhere/at/all")
     assert "Could not find base path /nowhere/at/all" in refused
     assert server.predict("m", [1.0, 2.0, 5.0]) == (200, {"predictions": [3.5, 4.0, 5.5]})
@@ -63,6 +70,9 @@ def test_the_magic_loads_shows_and_unloads(
     [
         ("%tfserve load m /nowhere/at/all", ["/nowhere/at/all"]),
         ("%tfserve load m", ["Usage: %tfserve load NAME PATH"]),
+        ("%tfserve load m /m --batch greedy", ["Usage: %tfserve load NAME PATH [--batching"]),
+        ("%tfserve load m /m --batching", ["Usage: %tfserve load NAME PATH [--batching"]),
+        ("%tfserve load m /m --batching much", ["'batching' to be one of off, greedy"]),
         ("%tfserve unload nobody", ["nobody"]),
         ("%tfserve status nobody", ["nobody"]),
         ("%tfserve frobnicate", ["no subcommand 'frobnicate'", "load", "status"]),

@@ -14,6 +14,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import arithmetic
 import examples
+import rows
 import tensors
 import workloads
 
@@ -41,6 +42,8 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "digits_mlp": workloads.digits_mlp,
     "digits_convnet": workloads.digits_convnet,
     "image_size": workloads.image_size,
+    "rows": rows.rows,
+    "functions": rows.functions,
 }
 
 

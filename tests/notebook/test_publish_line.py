@@ -25,6 +25,11 @@ def test_a_line_names_a_model_and_how_it_is_served(
     assert (read.model, read.name, read.version, read.weights) == (model, name, version, weights)
 
 
+def test_a_line_may_ask_for_batching() -> None:
+    assert parse_publish("model").batching is None
+    assert parse_publish("model --batching greedy").batching == "greedy"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -32,6 +37,7 @@ def test_a_line_names_a_model_and_how_it_is_served(
         ("model other", "unrecognized arguments: other"),
         ("model --version one", "invalid int value"),
         ("model --freeze --follow", "not allowed with"),
+        ("model --batching much", "invalid choice: 'much'"),
         ("'model", "No closing quotation"),
     ],
 )

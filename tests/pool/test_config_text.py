@@ -180,6 +180,16 @@ def test_what_is_written_reads_back(load, config):
     assert load(to_text(config)) == config
 
 
+def test_what_the_format_has_no_field_for_is_told_in_a_comment(load):
+    model = ModelConfig("a\nb", "/a", batching="greedy")
+    text = to_text(ModelServerConfig((model, ModelConfig("c", "/c"))))
+    comment, rest = text.split("\n", 1)
+    assert comment.startswith("# Not in this file")
+    assert comment.endswith(r"'a\nb' has batching greedy")
+    assert "batching" not in rest
+    assert load(text) == ModelServerConfig((ModelConfig("a\nb", "/a"), ModelConfig("c", "/c")))
+
+
 def test_text_is_laid_out_as_people_write_it():
     text = to_text(ModelServerConfig((ModelConfig("m", "/m", labels={"stable": 1}),)))
     assert text == (

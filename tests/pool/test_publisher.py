@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from jupyter_tfserve.errors import Code, ServingError
+from jupyter_tfserve.pool.batching.options import BatchingOptions
+from jupyter_tfserve.pool.batching.service import Batching
 from jupyter_tfserve.pool.core.server_core import CoreOptions, ServerCore
 from jupyter_tfserve.pool.publisher import Publisher
 from jupyter_tfserve.pool.servables.base import Servable
-from jupyter_tfserve.servable import ModelSpec
+from jupyter_tfserve.servable import ModelSpec, SignatureInfo, TensorInfo
 from jupyter_tfserve.state import ManagerState, ServableState
 
 M = ModelSpec("m")
+ROWS = TensorInfo("float", (-1,))
 
 
 class Model(Servable):
@@ -44,7 +47,7 @@ def core() -> Iterator[ServerCore[Servable]]:
 
 @pytest.fixture
 def publisher(core: ServerCore[Servable]) -> Publisher:
-    return Publisher(core)
+    return Publisher(core, Batching(BatchingOptions()))
 
 
 def serving(core: ServerCore[Servable]) -> Servable:
@@ -107,3 +110,15 @@ def test_only_what_is_published_can_be_withdrawn(publisher: Publisher) -> None:
     with pytest.raises(ServingError, match="Model m is not published here") as refused:
         publisher.unpublish("m")
     assert refused.value.code is Code.NOT_FOUND
+
+
+def test_only_who_asks_for_it_is_batched(publisher: Publisher, core: ServerCore[Servable]) -> None:
+    class Named(Model):
+        signatures: Mapping[str, SignatureInfo] = {
+            "s": SignatureInfo("s", {"x": ROWS}, {"y": ROWS})
+        }
+
+    publisher.publish("m", Named())
+    assert not serving(core).batching.mergeable
+    publisher.publish("m", Named(), greedy=True)
+    assert serving(core).batching.mergeable == {"s"}

@@ -19,6 +19,8 @@ from jupyter_tfserve.wire import Response
 class Work:
     """Stands for the run of a model."""
 
+    queues = None
+
     def __init__(self, work: Callable[[], Response], key: object = None) -> None:
         self.work = work
         self._key = key

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from jupyter_tfserve.announcement import PoolInfo, announce, make_socket_dir, withdraw
-from jupyter_tfserve.config import ModelServerConfig, policy_to_dict
+from jupyter_tfserve.config import ModelServerConfig, options_to_dict, policy_to_dict
 from jupyter_tfserve.errors import Code, ServingError, error_json, invalid_argument
 from jupyter_tfserve.routes import parse_route
 from jupyter_tfserve.servable import ServableId
@@ -228,6 +228,7 @@ class FakePool:
                 "base_path": model.base_path,
                 "policy": policy_to_dict(model.policy),
                 "labels": dict(model.labels),
+                "options": options_to_dict(model),
                 "problem": self.problems.get(model.name),
                 "versions": [
                     {"version": s.id.version, "state": s.state.name, "error": s.message or None}

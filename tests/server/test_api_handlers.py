@@ -112,6 +112,9 @@ async def test_a_pool_that_cannot_start_tells_what_to_install(server: Server, po
         ({**MODEL, "policy": {"newest": {}}}, "version policy"),
         ({**MODEL, "policy": "all"}, "'policy'"),
         ({**MODEL, "platform": 1}, "'platform'"),
+        ({**MODEL, "options": "greedy"}, "'options'"),
+        ({**MODEL, "options": {"batches": 1}}, "'options'"),
+        ({**MODEL, "options": {"batching": 1}}, "'batching' to be one of off, greedy"),
         ({**MODEL, "platform": "torch"}, "unsupported platform torch"),
     ],
 )
@@ -122,6 +125,19 @@ async def test_a_request_of_another_form_is_refused_by_name(
     assert reply.status == 400
     assert words in reply.json["error"]
     assert reply.json["code"] == "INVALID_ARGUMENT"
+
+
+async def test_how_a_model_is_batched_is_part_of_the_configuration(
+    server: Server, pools: Pools
+) -> None:
+    asked = {**MODEL, "options": {"batching": "greedy"}}
+    reply = await ask(server, "POST", "models", asked)
+    assert reply.status == 201
+    (model,) = (await ask(server, "GET", "config")).json["models"]
+    assert model["options"] == {"batching": "greedy"}
+    assert pools.pool.configs[-1]["models"] == [model]
+    assert (await ask(server, "PUT", "config", {"models": [model]})).status == 200
+    assert server.manager.config_in_force.models[0].batching == "greedy"
 
 
 async def test_a_body_that_is_no_json_is_refused(server: Server) -> None:

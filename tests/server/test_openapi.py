@@ -91,6 +91,7 @@ async def test_answers_are_as_described(server: Server, pools: Pools) -> None:
     assert (await ask(server, "GET", "config", headers=TEXT)).status == 200
     assert (await ask(server, "POST", "models", MODEL)).status == 201
     policy = {**MODEL, "policy": {"specific": {"versions": [1]}}, "labels": {"a": 1}}
+    policy["options"] = {"batching": "greedy"}
     assert (await ask(server, "POST", "models", policy)).status == 201
     assert (await ask(server, "POST", "models", {**MODEL, "name": "bad"})).status == 500
     assert (await ask(server, "POST", "models", {"name": "x"})).status == 400

@@ -8,7 +8,6 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from fake_pool import FakePool, Pools, until
@@ -18,10 +17,8 @@ from traitlets.config import Config
 
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.server.managed_pool import Phase
+from jupyter_tfserve.server.pool_manager import PoolManager
 from jupyter_tfserve.server.standalone import StandaloneManager, TFServeApp
-
-if TYPE_CHECKING:
-    from jupyter_tfserve.server.pool_manager import PoolManager
 
 STATUS = b"GET /v1/models/m HTTP/1.1\r\nHost: x\r\n\r\n"
 NO_MODEL = "Both server_options.model_base_path and server_options.model_config_file are empty!"
@@ -226,6 +223,50 @@ def test_its_pools_get_the_socket_and_tensorflow_servings_defaults() -> None:
     assert options.pool["core"]["max_num_load_retries"] == 5
     assert options.pool["inference"]["max_body_bytes"] == 1 << 30
     assert manager.managed.phase is Phase.STOPPED
+
+
+def test_batching_is_told_to_the_pool_as_it_is_set() -> None:
+    app = TFServeApp()
+    app.initialize(
+        [
+            "--enable_batching",
+            "--batching_parameters_file=/b.txt",
+            "--enable_per_model_batching_parameters=true",
+        ]
+    )
+    manager = StandaloneManager(parent=app)
+    assert manager.kernel_options().pool["batching"] == {
+        "enable_greedy_batching": False,
+        "enable_batching": True,
+        "batching_parameters_file": "/b.txt",
+        "enable_per_model_batching_parameters": True,
+    }
+    assert PoolManager(enable_greedy_batching=True).kernel_options().pool["batching"] == {
+        "enable_greedy_batching": True,
+        "enable_batching": False,
+        "batching_parameters_file": "",
+        "enable_per_model_batching_parameters": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (
+            {"batching_parameters_file": "/b.txt"},
+            "server_options.batching_parameters_file is set without setting "
+            "server_options.enable_batching to true.",
+        ),
+        ({"enable_batching": True, "enable_greedy_batching": True}, "exclude each other"),
+    ],
+)
+def test_batching_that_contradicts_itself_is_refused(
+    settings: dict[str, object], text: str
+) -> None:
+    with pytest.raises(ServingError) as refused:
+        PoolManager(**settings).kernel_options()
+    assert refused.value.code is Code.INVALID_ARGUMENT
+    assert text in refused.value.message
 
 
 def test_flags_reach_their_traits() -> None:

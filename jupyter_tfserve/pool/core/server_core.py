@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +62,7 @@ class ServerCore(Generic[T]):
     Args:
         loader_factory: Makes the loader of a version; called in that version's load thread.
         options: See :class:`CoreOptions`.
+        on_config: Told of each configuration as it comes into force, before its models load.
 
     Attributes:
         bus: Every change of a version's state; subscribers must return at once.
@@ -69,11 +70,15 @@ class ServerCore(Generic[T]):
     """
 
     def __init__(
-        self, loader_factory: LoaderFactory[T], options: CoreOptions | None = None
+        self,
+        loader_factory: LoaderFactory[T],
+        options: CoreOptions | None = None,
+        on_config: Callable[[ModelServerConfig], None] = lambda _config: None,
     ) -> None:
         options = options or CoreOptions()
         self._options = options
         self._loader_factory = loader_factory
+        self._on_config = on_config
         self.bus = EventBus()
         self.monitor = ServableStateMonitor(options.max_ended)
         self.bus.subscribe(self.monitor.update)
@@ -157,6 +162,7 @@ class ServerCore(Generic[T]):
                     or self._options.allow_version_labels_for_unavailable_models,
                 )
                 self._config = config
+                self._on_config(config)
                 new = [model.name for model in config.models if model.name not in old]
                 outcomes = stack.enter_context(self._following(new if wait else ()))
                 self._source.set_models(config.models)

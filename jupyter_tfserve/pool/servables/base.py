@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..batching.shapes import why_not_rowwise
+from ..batching.version import NEVER, VersionBatching
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -33,8 +36,8 @@ class Servable(ABC):
     metadata: str
     """All signatures as TensorFlow Serving's printer writes a ``SignatureDefMap``."""
     footprint: Footprint
-    mergeable: frozenset[str] = frozenset()
-    """The signatures whose runs may be merged into batches."""
+    batching: VersionBatching = NEVER
+    """Which signatures may be run in batches, and how."""
 
     @abstractmethod
     def call(
@@ -54,6 +57,23 @@ class Servable(ABC):
         Raises:
             ServingError: with the code and text of the runtime.
         """
+
+    def why_not_batched(self) -> dict[str, str | None]:
+        """All signatures, each with the reason why its runs must not be merged, or None.
+
+        What is not seen here shows at run time, where it shows: see :mod:`..batching.version`.
+        """
+        return {
+            key: why_not_rowwise(signature) or self.why_not_repeatable(key)
+            for key, signature in self.signatures.items()
+        }
+
+    def why_not_repeatable(self, signature: str) -> str | None:
+        """Why a row's outputs depend on more than the row: state, chance; None where they do not.
+
+        Rows that look at each other cannot be found out.
+        """
+        return None
 
     @abstractmethod
     def debug_text(self, signature: str) -> str:

@@ -67,6 +67,10 @@ class LiveServable(Servable):
         definitions = {key: _definition(info) for key, info in self.signatures.items()}
         return to_json(get_model_metadata_pb2.SignatureDefMap(signature_def=definitions))
 
+    def why_not_repeatable(self, signature: str) -> str | None:
+        """See :meth:`Servable.why_not_repeatable`."""
+        return self._calls[signature].why_not_repeatable
+
     def debug_text(self, signature: str) -> str:
         """The signature as errors quote it; see :meth:`Servable.debug_text`."""
         return debug_text(_definition(self.signatures[signature]))

@@ -13,6 +13,7 @@ import tensorflow as tf
 from ...codec.deep import MAX_NUMPY_RANK, DeepTensor
 from ...codec.dtypes import dtype_of
 from ...errors import Code, ServingError, invalid_argument
+from .repeatable import because_of, unrepeatable_operation
 from .session_call import serving_error
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class LiveCall(ABC):
 
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
+    why_not_repeatable: str | None = None
+    """Why a row's outputs depend on more than the row; None where they do not."""
 
     @abstractmethod
     def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -102,6 +105,8 @@ class TracedCall(LiveCall):
         names = [tensor.name for tensor in (*arguments, *(inner for _, inner in graph.captures))]
         results = [tensor.name for tensor in function.outputs]
         definition = graph.as_graph_def()
+        operation = unrepeatable_operation(definition, results)
+        self.why_not_repeatable = None if operation is None else because_of(operation)
 
         def taken_over(*tensors: tf.Tensor) -> list[tf.Tensor]:
             here = tf.compat.v1.get_default_graph()
@@ -127,6 +132,8 @@ class TracedCall(LiveCall):
 
 class PythonCall(LiveCall):
     """A plain Python function, held to the inputs and outputs that were declared for it."""
+
+    why_not_repeatable = "it is a Python function, which may do anything"
 
     def __init__(
         self,

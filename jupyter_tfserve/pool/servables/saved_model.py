@@ -19,6 +19,7 @@ from ...servable import SignatureInfo, TensorInfo
 from .base import Footprint, Servable
 from .deep_call import DeepCall
 from .proto_text import debug_text, to_json
+from .repeatable import because_of, unrepeatable_operation
 from .session_call import (
     SINGLE_THREADED_EXECUTOR,
     SessionCall,
@@ -134,6 +135,12 @@ class SavedModelServable(Servable):
         if outputs is None and not deep:
             self._plain[signature] = tuple(info.inputs), call, aliases
         return dict(zip(aliases, call(*arguments), strict=True))
+
+    def why_not_repeatable(self, signature: str) -> str | None:
+        """See :meth:`Servable.why_not_repeatable`."""
+        fetches = [info.tensor for info in self.signatures[signature].outputs.values()]
+        operation = unrepeatable_operation(self._meta.graph_def, fetches)
+        return None if operation is None else because_of(operation)
 
     def debug_text(self, signature: str) -> str:
         """The signature as errors quote it; see :meth:`Servable.debug_text`."""

@@ -10,13 +10,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from ..errors import ServingError
-from .model_run import MAX_MERGED_ROWS, ModelRun
+from ...errors import ServingError
+from ..model_run import MAX_MERGED_ROWS, ModelRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from .call import Call
+    from ..call import Call
 
 Outcome = Exception | None
 """What a run failed with."""
@@ -36,7 +36,7 @@ def run_merged(runs: Sequence[ModelRun]) -> list[Outcome]:
 
 def _outcome(run: ModelRun) -> Outcome:
     try:
-        run.run()
+        run.run_and_look()
     except Exception as error:  # noqa: BLE001 - the caller is told
         return error
     return None

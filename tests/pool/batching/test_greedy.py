@@ -11,7 +11,8 @@ import pytest
 
 from jupyter_tfserve.codec.deep import DeepTensor
 from jupyter_tfserve.errors import Code, ServingError
-from jupyter_tfserve.pool.merging import Merger, by_key, run_merged
+from jupyter_tfserve.pool.batching.greedy import Merger, by_key, run_merged
+from jupyter_tfserve.pool.batching.version import Mode, VersionBatching
 from jupyter_tfserve.pool.model_run import MAX_MERGED_ROWS, ModelRun
 from jupyter_tfserve.pool.servables.base import Servable
 from jupyter_tfserve.servable import SignatureInfo, TensorInfo
@@ -24,9 +25,12 @@ class Doubling(Servable):
     """Doubles its input; notes the rows of each call, and refuses the number 13."""
 
     signatures: Mapping[str, SignatureInfo] = {"s": SIGNATURE}
-    mergeable = frozenset({"s"})
 
     def __init__(self) -> None:
+        self.batching = VersionBatching()
+        self.batching.switch(Mode.GREEDY, {"s": None})
+        for rows in (1, 2):  # as its runs have shown
+            self.batching.has_a_row_for_each("s", None, {"y": np.zeros(rows)}, rows)
         self.rows: list[int] = []
         self.before = lambda: None
 
@@ -120,7 +124,7 @@ def test_what_has_no_common_rows_runs_alone(servable, inputs):
 
 
 def test_a_signature_that_may_not_be_merged_runs_alone(servable):
-    servable.mergeable = frozenset()
+    servable.batching.switch(Mode.GREEDY, {"s": "it has a memory"})
     alone, groups = by_key(calls(run(servable, 1), run(servable, 2)))
     assert len(alone) == 2
     assert not groups
