@@ -259,20 +259,23 @@ def _as_tensorflow(text: bytes, array: Array) -> bytes:
     zeros where only as many digits are written as read back (123456790.0). The least normal number
     has a shortest text that is a normal double of its own, above it; its nine digits are not.
     """
-    if array.size <= _PRETTY:
-        odd, long, tiny = text.find(b"null") >= 0, text.find(b"0.0") >= 0, text.find(b"e-38") >= 0
-    else:
-        peak = np.abs(array).max()
-        odd = not np.isfinite(peak)
-        if odd:
-            peak = np.abs(array[np.isfinite(array)]).max(initial=0)
-        long, tiny = peak >= 1e8, bool((np.abs(array) == _TINY).any())
     if array.dtype.itemsize == 4:
-        if long:
+        if _has_long(text, array):
             text = _NINE_DIGITS.sub(lambda match: b"%d.0" % int(np.float32(float(match[0]))), text)
-        if tiny:
+        if text.find(b"e") >= 0 and (np.abs(array) == _TINY).any():
             text = text.replace(*_TINY_TEXTS)
-    return _splice(text, array) if odd else text
+    # Only nulls have this letter; one letter is far cheaper to look for than anything longer.
+    return text if text.find(b"n") < 0 else _splice(text, array)
+
+
+def _has_long(text: bytes, array: Array) -> bool:
+    """Whether there may be a whole number of nine digits."""
+    if array.size <= _PRETTY:
+        return text.find(b"0.0") >= 0
+    peak = np.abs(array).max()
+    if not np.isfinite(peak):
+        peak = np.abs(array[np.isfinite(array)]).max(initial=0)
+    return bool(peak >= 1e8)
 
 
 def _splice(text: bytes, array: Array) -> bytes:
