@@ -54,7 +54,7 @@ def read_predict(body: bytes, signature: SignatureInfo) -> dict[str, Array]:
         raise UnexpectedAnswerError(f"No answer to predict: {_shown(body)}", signature=signature)
     outputs = signature.outputs
     if match[1] == b"predictions" and _NO_ROWS.fullmatch(body, match.end()):
-        return {name: _without_rows(info) for name, info in outputs.items()}
+        return {name: without_rows(info) for name, info in outputs.items()}
     infos = {name: _carried(info) for name, info in outputs.items()}
     try:
         request = b"".join((_AS_REQUEST[match[1]], memoryview(body)[match.end() :]))
@@ -71,7 +71,8 @@ def _carried(info: TensorInfo) -> TensorInfo:
     return replace(info, dtype="float") if info.dtype in FLOATS - {"double"} else info
 
 
-def _without_rows(info: TensorInfo) -> Array:
+def without_rows(info: TensorInfo) -> Array:
+    """An output for no rows at all."""
     shape = (0, *(max(size, 0) for size in (info.shape or ())[1:]))
     return np.zeros(shape, dtype_of(info.dtype).numpy)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 from ..routes import model_path
@@ -34,11 +34,11 @@ _REST = re.compile(r"/v1(/models)?/?$")
 
 
 class Client:
-    """A server of models: a Jupyter server with jupyter_tfserve, ``jupyter tfserve``, or
-    TensorFlow Serving itself.
+    """A server of models.
 
-    It may be shared by threads. Connections are kept and used again; :meth:`close`, or leaving a
-    ``with`` block, ends them.
+    It is a Jupyter server with jupyter_tfserve, a ``jupyter tfserve``, or TensorFlow Serving
+    itself. A client may be shared by threads. Connections are kept and used again; :meth:`close`,
+    or leaving a ``with`` block, ends them.
 
     Args:
         url: The server's address, with the ``base_url`` of a Jupyter server; by default the
@@ -70,7 +70,7 @@ class Client:
         )
         self._cache = MetadataCache(self._transport)
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -105,9 +105,7 @@ class Client:
         """The versions that answer, newest first."""
         return [told.version for told in self.status(name) if told.is_available]
 
-    def metadata(
-        self, name: str, version: int | None = None, label: str | None = None
-    ) -> Metadata:
+    def metadata(self, name: str, version: int | None = None, label: str | None = None) -> Metadata:
         """The signatures of a model, asked for anew."""
         spec = ModelSpec(name, version, label)
         self._cache.forget(spec)
@@ -145,7 +143,7 @@ class Client:
             TFServeError: of the kind that the server's status stands for, with its text.
         """
         call = self._call(name, version, label, signature)
-        if _is_pandas(data):
+        if is_pandas(data):
             from .frame_calls import predict_frame
 
             return predict_frame(call, data, **frame_options)
@@ -160,6 +158,7 @@ class Client:
         version: int | None = None,
         label: str | None = None,
         signature: str | None = None,
+        *,
         context: Mapping[str, Any] | None = None,
     ) -> Any:
         """The classes of examples, and their scores.
@@ -182,7 +181,7 @@ class Client:
             TFServeError: as :meth:`predict` does.
         """
         call = self._call(name, version, label, signature)
-        if _is_pandas(examples):
+        if is_pandas(examples):
             from .frame_calls import classify_frame
 
             return classify_frame(call, examples, context)
@@ -195,6 +194,7 @@ class Client:
         version: int | None = None,
         label: str | None = None,
         signature: str | None = None,
+        *,
         context: Mapping[str, Any] | None = None,
     ) -> Any:
         """One number for each example; arguments are those of :meth:`classify`.
@@ -206,7 +206,7 @@ class Client:
             TFServeError: as :meth:`predict` does.
         """
         call = self._call(name, version, label, signature)
-        if _is_pandas(examples):
+        if is_pandas(examples):
             from .frame_calls import regress_frame
 
             return regress_frame(call, examples, context)
@@ -312,6 +312,21 @@ class Client:
         raise refusal(reply, self.server.url)
 
 
+def default_client() -> Client:
+    """The client of the notebook's own server, which is kept with its connections.
+
+    Raises:
+        NoServerError: where no server is found.
+    """
+    server = find_server()
+    if server not in _clients:
+        _clients[server] = Client(server)
+    return _clients[server]
+
+
+_clients: dict[Server, Client] = {}
+
+
 def _has_no_management(status: int, body: bytes) -> bool:
     """Whether it is a 404 for the path, not for what it names; our API always tells a reason."""
     return status == 404 and not error_text(body)
@@ -332,7 +347,8 @@ def _server(url: str | Server | None, token: str | None) -> Server:
     return Server(root, token)
 
 
-def _is_pandas(data: Any) -> bool:
+def is_pandas(data: Any) -> bool:
+    """Whether the data is a DataFrame or a Series."""
     # Who has such data has pandas loaded.
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series)

@@ -1,21 +1,20 @@
 """One pandas column to the values of an input: the rule for each dtype.
 
-| column                       | float, double, half     | integer input         | bool | string          |
-| ---------------------------- | ----------------------- | --------------------- | ---- | --------------- |
-| float32, float64             | yes, NaN too; rounded   | whole, below 2**53    | 0, 1 | no              |
-| int8 … uint64                | where exact             | within its range      | 0, 1 | no              |
-| bool                         | 0.0, 1.0                | 0, 1                  | yes  | no              |
-| Int64, Float64, boolean, Arrow | as their NumPy form; ``<NA>`` is missing                              ||||
-| category                     | as the categories' own values, never their codes                       ||||
-| str, string                  | no                      | no                    | no   | UTF-8           |
-| datetime64, with zone or not | no                      | no                    | no   | ISO 8601        |
-| timedelta64                  | no                      | no                    | no   | ISO 8601        |
-| period                       | no                      | no                    | no   | as it is shown  |
-| object, numbers              | as numbers              | as numbers            | 0, 1 | no              |
-| object, str or bytes         | no                      | no                    | no   | as they are     |
-| object, lists or arrays      | of one shape: they make further dimensions                             ||||
-| Sparse                       | as dense                                                               ||||
-| interval, complex            | no                      | no                    | no   | no              |
+| column                 | float, double, half   | integer input     | bool | string          |
+| ---------------------- | --------------------- | ----------------- | ---- | --------------- |
+| float32, float64       | yes, NaN too; rounded | whole, below 2**53 | 0, 1 | no             |
+| int8 … uint64          | where exact           | within its range  | 0, 1 | no              |
+| bool                   | 0.0, 1.0              | 0, 1              | yes  | no              |
+| str, string            | no                    | no                | no   | UTF-8           |
+| datetime64, timedelta64 | no                   | no                | no   | ISO 8601        |
+| period                 | no                    | no                | no   | as it is shown  |
+| interval, complex      | no                    | no                | no   | no              |
+| object: numbers        | as numbers            | as numbers        | 0, 1 | no              |
+| object: str, bytes     | no                    | no                | no   | as they are     |
+| object: lists, arrays  | as their elements; of one shape, which makes further dimensions ||||
+| Int64, Float64, boolean, Arrow | as the NumPy dtype; ``<NA>`` is missing                 ||||
+| category               | as the categories' own values, never their codes                ||||
+| Sparse                 | as dense                                                        ||||
 
 "No" is an :class:`~jupyter_tfserve.notebook.errors.InvalidArgumentError` that names the column, the
 row and what would do. Dates and durations have no unit that could be guessed, so they are never
@@ -53,7 +52,8 @@ def column_array(
         column: The column; its name stands in errors.
         name: The input's name.
         info: The input.
-        missing: ``"error"``, or what takes the place of missing values.
+        missing: ``"error"``, or what takes the place of missing values. Rows to drop have gone
+            before.
         first_row: The position of the first value in the caller's frame, for errors.
 
     Raises:
@@ -62,8 +62,9 @@ def column_array(
     spot = _Spot(column, name, info, first_row)
     column = _plain(column)
     mask = column.isna().to_numpy()
-    if mask.any() and not (missing is ERROR and _nan_is_meant(column, info)):
-        if missing is ERROR:
+    undecided = isinstance(missing, str) and missing in (ERROR, DROP)
+    if mask.any() and not (undecided and _nan_is_meant(column, info)):
+        if undecided:
             raise spot.missing(int(np.argmax(mask)))
         values = column.to_numpy(object).copy()
         values[mask] = missing

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from .columns import DROP, ERROR, column_array
 from .errors import InvalidArgumentError
@@ -28,6 +27,8 @@ from .metadata import describe, did_you_mean
 from .tensors import examples_hint
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..servable import SignatureInfo, TensorInfo
     from .casting import Array
 
@@ -56,7 +57,7 @@ class Plan:
         columns: Mapping[str, Any] | Sequence[Any] | None = None,
         missing: Any = ERROR,
     ) -> None:
-        _check_duplicates(frame)
+        check_duplicates(frame)
         self._missing = missing
         self.inputs = _match(frame, signature, columns)
 
@@ -64,7 +65,9 @@ class Plan:
         """The columns that are used."""
         return sorted({position for one in self.inputs for position in one.positions})
 
-    def tensors(self, frame: pd.DataFrame, start: int = 0, stop: int | None = None) -> dict[str, Array]:
+    def tensors(
+        self, frame: pd.DataFrame, start: int = 0, stop: int | None = None
+    ) -> dict[str, Array]:
         """The tensors of some of the rows.
 
         Raises:
@@ -95,7 +98,9 @@ def _fitted(array: Array, label: Any, one: InputColumns) -> Array:
     if array.ndim == 1 and len(declared) == 2 and declared[1] in (1, -1):
         return array.reshape(-1, 1)
     cell, expected = array.shape[1:], declared[1:]
-    if len(cell) != len(expected) or any(e not in (-1, c) for c, e in zip(cell, expected, strict=True)):
+    if len(cell) != len(expected) or any(
+        e not in (-1, c) for c, e in zip(cell, expected, strict=True)
+    ):
         found = f"arrays of shape {list(cell)}" if cell else "one value a row"
         raise _refusal(f"column {label!r} holds {found}", one)
     return array
@@ -107,7 +112,12 @@ def _refusal(reason: str, one: InputColumns) -> InvalidArgumentError:
     )
 
 
-def _check_duplicates(frame: pd.DataFrame) -> None:
+def check_duplicates(frame: pd.DataFrame) -> None:
+    """Make sure that a name means one column.
+
+    Raises:
+        InvalidArgumentError: naming those that do not.
+    """
     twice = frame.columns[frame.columns.duplicated()].unique()
     if len(twice):
         names = ", ".join(map(repr, twice))

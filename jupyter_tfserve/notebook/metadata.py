@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..servable import SignatureInfo, TensorInfo
 from .errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DEFAULT_SIGNATURE = "serving_default"
 METHODS = {

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..routes import model_path
-from ..servable import ModelSpec
 from .answer import UnexpectedAnswerError, error_text, read_json, read_predict
 from .errors import InvalidArgumentError, NotFoundError, TFServeError, error_class
 from .metadata import METHODS, Metadata, read_metadata
@@ -16,7 +14,9 @@ from .request import predict_body
 from .tensors import first_difference, sends_half
 
 if TYPE_CHECKING:
-    from ..servable import SignatureInfo
+    from collections.abc import Callable, Mapping
+
+    from ..servable import ModelSpec, SignatureInfo
     from .casting import Array
     from .transport import Reply, Transport
 

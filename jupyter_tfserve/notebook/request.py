@@ -85,12 +85,22 @@ def examples_body(
                 f"Example {index} is no dict of features", where=f"example {index}"
             )
         rows.append(example_text(example, f"example {index}"))
+    return scored_body(rows, context_text(context), signature)
+
+
+def scored_body(examples: Sequence[bytes], context: bytes, signature: str) -> bytes:
+    """The same from the JSON of each example, and of their context if it is not empty."""
     head = b"{"
-    if signature != DEFAULT_SIGNATURE:
+    if signature not in ("", DEFAULT_SIGNATURE):
         head = b'{"signature_name":%b,' % key_text(signature)
-    if context is not None:
-        head += b'"context":%b,' % example_text(context, "context")
-    return b'%b"examples":[%b]}' % (head, b",".join(rows))
+    if context:
+        head += b'"context":%b,' % context
+    return b'%b"examples":[%b]}' % (head, b",".join(examples))
+
+
+def context_text(context: Mapping[str, Any] | None) -> bytes:
+    """The JSON of features that examples share; empty where there are none."""
+    return b"" if context is None else example_text(context, "context")
 
 
 def example_text(example: Mapping[str, Any], where: str) -> bytes:
@@ -162,8 +172,6 @@ def as_examples(data: Any) -> list[Mapping[str, Any]]:
 def json_body(value: Any) -> bytes:
     """Any other request's body."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
 
 
 def plain_values(array: Array) -> list[Any]:

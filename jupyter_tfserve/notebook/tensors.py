@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..servable import SignatureInfo, TensorInfo
 
 
-
 def to_tensors(data: Any, signature: SignatureInfo) -> dict[str, Array]:
     """The tensors to send, each with its input's dtype.
 
@@ -217,5 +216,3 @@ def sends_half(signature: SignatureInfo) -> bool:
     """Whether a tensor is of a dtype that JSON carries only with the server's option."""
     infos = (*signature.inputs.values(), *signature.outputs.values())
     return any(info.dtype in FLOATS and info.dtype not in ("float", "double") for info in infos)
-
-

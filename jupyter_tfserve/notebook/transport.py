@@ -73,7 +73,7 @@ class Transport:
         self._headers = {"Content-Type": "application/json", "Accept": "*/*", **headers}
         self._timeout = timeout
         self._patience = patience
-        self._pool = _pool(url, verify)
+        self._pool = _pool(url, verify=verify)
 
     def send(
         self,
@@ -169,7 +169,7 @@ def _seconds(retry_after: str) -> float:
     return float(retry_after) if retry_after.isdecimal() else 0.0
 
 
-def _pool(url: str, verify: bool | str) -> urllib3.PoolManager:
+def _pool(url: str, *, verify: bool | str) -> urllib3.PoolManager:
     parts = urlsplit(url)
     options: dict[str, Any] = {"maxsize": CONNECTIONS, "block": False}
     if parts.scheme == "https":
