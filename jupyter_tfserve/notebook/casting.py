@@ -77,6 +77,8 @@ class _Cast:
                     bad = np.isinf(wide) & np.isfinite(values)
                     self._check(bad, values, f"is beyond the range of {self._dtype}")
             elif values.dtype.kind in "iu" and _peak(values) > 2**8:
+                beyond = f"is beyond the range of {self._dtype}"
+                self._check(np.isinf(cast.astype(np.float64)), values, beyond)
                 bad = cast.astype(np.float64).astype(values.dtype) != values
                 self._check(
                     bad,
@@ -153,6 +155,10 @@ class _Cast:
                 for v in flat
             ]
             array = np.array(flat) if float in set(map(type, wholes)) else _int_array(wholes)
+        elif array.dtype.kind == "f":
+            for index, value in enumerate(flat):
+                if isinstance(value, int) and int(float(value)) != value:
+                    raise self._refusal(index, values, f"is not exact in {self._dtype}")
         elif array.dtype == np.object_:
             array = _int_array(flat)
         if array.dtype == np.object_:
@@ -181,12 +187,7 @@ class _Cast:
     def _no_string(self, index: int, values: Array) -> InvalidArgumentError:
         value = values.reshape(-1)[index]
         if isinstance(value, np.ndarray) or values.ndim > 1:
-            return InvalidArgumentError(
-                f"{self._place(index)}: an array cannot be input {self._name}, which is string",
-                "Say how it is to be encoded: jupyter_tfserve.encode_array(array, 'png'), 'jpeg' "
-                "or 'tensorproto'.",
-                where=self._place(index),
-            )
+            return encoding_needed(self._name, self._place(index))
         hint = "astype(str) makes text of it." if isinstance(value, int | float | np.number) else ""
         return self._refusal(index, values, "is no string", hint)
 
@@ -203,6 +204,16 @@ class _Cast:
         return InvalidArgumentError(
             f"{where}: {shown} {reason}; input {self._name} is {self._dtype}", hint, where=where
         )
+
+
+def encoding_needed(name: str, where: str) -> InvalidArgumentError:
+    """What is said of an array of numbers for a string input: its memory is hardly meant."""
+    return InvalidArgumentError(
+        f"{where}: an array cannot be input {name}, which is string",
+        "Say how it is to be encoded: jupyter_tfserve.encode_array(array, 'png'), 'jpeg' or "
+        "'tensorproto'.",
+        where=where,
+    )
 
 
 def _int_array(values: list[Any]) -> Array:

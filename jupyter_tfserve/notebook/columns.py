@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .casting import FLOATS, Array, cast
+from .casting import FLOATS, Array, cast, encoding_needed
 from .errors import InvalidArgumentError
 from .tensors import tensor
 
@@ -88,6 +88,7 @@ class _Spot:
     def place(self, row: int) -> str:
         """A row by its position in the caller's frame, and by its label where that differs."""
         position, label = self._first_row + row, self._index[row]
+        label = label.item() if isinstance(label, np.generic) else label
         known = f" (index {label!r})" if label != position else ""
         return f"column {self.label!r}, row {position}{known}"
 
@@ -164,6 +165,10 @@ def _has_arrays(values: Array) -> bool:
 
 def _stacked(values: Array, spot: _Spot) -> Array:
     """Cells that are arrays, as one."""
+    if spot.info.dtype == "string":
+        for row, value in enumerate(values):
+            if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+                raise encoding_needed(spot.name, spot.place(row))
     cells = [
         tensor(value, spot.name, spot.info, spot.place(row)) for row, value in enumerate(values)
     ]

@@ -54,7 +54,7 @@ def _width(array: Array, signature: SignatureInfo, name: str) -> int | None:
     if array.ndim != 2:
         return None
     declared = signature.outputs[name].shape
-    if declared is None:
+    if not declared:
         return None if array.shape[1] == 1 else int(array.shape[1])
     return None if len(declared) == 2 and declared[1] == 1 else int(array.shape[1])
 

@@ -93,7 +93,7 @@ def _fitted(array: Array, label: Any, one: InputColumns) -> Array:
         if array.ndim == 1:
             return array
         raise _refusal(f"column {label!r} holds arrays, as one of several columns", one)
-    if declared is None:
+    if not declared:
         return array
     if array.ndim == 1 and len(declared) == 2 and declared[1] in (1, -1):
         return array.reshape(-1, 1)
@@ -132,13 +132,6 @@ def _match(frame: pd.DataFrame, signature: SignatureInfo, columns: Any) -> list[
     inputs = signature.inputs
     if not inputs:
         raise InvalidArgumentError("The signature takes no data", signature=signature)
-    for name, info in inputs.items():
-        if info.shape == ():
-            raise InvalidArgumentError(
-                f"Input {name} takes one value, not one a row",
-                "Call it without a DataFrame.",
-                signature=signature,
-            )
     if columns is None and frame.columns.nlevels > 1:
         columns = _by_level(frame, signature)
     if len(inputs) == 1 and not isinstance(columns, Mapping):
@@ -189,14 +182,15 @@ def _single(
     *,
     chosen: bool,
 ) -> InputColumns:
-    rank = None if info.shape is None else len(info.shape)
+    # Without any dimension declared, none is taken for the batch's: the server will judge.
+    rank = len(info.shape) if info.shape else None
     if not chosen and name in labels and len(labels) > 1:
         position = frame.columns.get_loc(name)
         takes_one = rank != 2 or (info.shape or ())[1:] == (1,)
         if takes_one or _holds_arrays(frame.iloc[:, position]):
             labels = [name]
     positions = tuple(_position(frame, label, name, signature) for label in labels)
-    if rank in (2, None):
+    if rank in (2, None) and not (rank is None and info.dtype == "string" and len(labels) > 1):
         if rank == 2 and len(positions) == 1 and _holds_arrays(frame.iloc[:, positions[0]]):
             return InputColumns(name, info, positions, is_wide=False)
         return _wide(frame, name, info, positions, signature)
@@ -217,7 +211,7 @@ def _wide(
     positions: tuple[int, ...],
     signature: SignatureInfo,
 ) -> InputColumns:
-    width = (info.shape or (-1, -1))[1]
+    width = info.shape[1] if info.shape else -1
     if width not in (-1, len(positions)):
         shown = ", ".join(repr(frame.columns[p]) for p in positions[:20])
         raise InvalidArgumentError(
@@ -229,9 +223,7 @@ def _wide(
         )
     if not positions:
         raise InvalidArgumentError("The frame has no columns", signature=signature)
-    if info.shape is None and len(positions) == 1:
-        return InputColumns(name, info, positions, is_wide=False)
-    return InputColumns(name, info, positions, is_wide=True)
+    return InputColumns(name, info, positions, is_wide=bool(info.shape) or len(positions) > 1)
 
 
 def _named(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..routes import model_path
-from .answer import UnexpectedAnswerError, error_text, read_json, read_predict
+from .answer import UnexpectedAnswerError, error_text, read_json, read_predict, without_rows
 from .errors import InvalidArgumentError, NotFoundError, TFServeError, error_class
 from .metadata import METHODS, Metadata, read_metadata
 from .request import predict_body
@@ -102,6 +102,9 @@ class ModelCall:
 
         def attempt(signature: SignatureInfo) -> dict[str, Array]:
             tensors = make(signature)
+            if _is_without_rows(tensors, signature):
+                # JSON has no array without rows that keeps its other dimensions.
+                return {name: without_rows(info) for name, info in signature.outputs.items()}
             try:
                 body = self.post("predict", predict_body(tensors, signature), signature)
             except InvalidArgumentError as error:
@@ -141,6 +144,12 @@ class ModelCall:
         headers = _HALF if sends_half(signature) else None
         reply = self.transport.send("POST", f"{self._path}:{verb}", body, headers=headers)
         return checked(reply, self.transport.url).body
+
+
+def _is_without_rows(tensors: Mapping[str, Array], signature: SignatureInfo) -> bool:
+    return all(array.shape[:1] == (0,) for array in tensors.values()) and all(
+        info.shape is not None and info.shape[:1] == (-1,) for info in signature.outputs.values()
+    )
 
 
 def checked(reply: Reply, url: str) -> Reply:

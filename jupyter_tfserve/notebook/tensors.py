@@ -96,9 +96,13 @@ def check_names(data: Mapping[Any, Any], signature: SignatureInfo, who: str) -> 
     for name in signature.inputs:
         if name in data:
             continue
-        others = [str(key) for key in data if key not in signature.inputs]
+        for key in data:
+            if key not in signature.inputs and (meant := did_you_mean(key, [name])):
+                raise InvalidArgumentError(
+                    f"{who} has {key!r}, which is no input{meant}", signature=signature, where=name
+                )
         raise InvalidArgumentError(
-            f"{who} has no {name!r}{did_you_mean(name, others)}",
+            f"{who} has no {name!r}",
             examples_hint(signature),
             signature=signature,
             where=name,
@@ -140,7 +144,8 @@ def _as_array(value: Any, info: TensorInfo, where: str) -> Array:
             array = np.asarray(value)
             # What NumPy would make doubles or text of is looked at as it was given.
             if array.dtype.kind in "SUO" or (
-                array.dtype.kind == "f" and dtype.json in (Json.INTEGER, Json.BOOL)
+                array.dtype.kind == "f"
+                and (dtype.json in (Json.INTEGER, Json.BOOL) or (np.abs(array) >= 2.0**53).any())
             ):
                 array = _objects(value, where)
         except ValueError:
