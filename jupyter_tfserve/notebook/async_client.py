@@ -116,10 +116,12 @@ class AsyncClient:
         signature: str | None = None,
         *,
         context: Mapping[str, Any] | None = None,
+        missing: Any = "error",
     ) -> Any:
         """See :meth:`Client.classify`."""
         call = self._client.classify
-        return await self._run(call, name, examples, version, label, signature, context=context)
+        options = {"context": context, "missing": missing}
+        return await self._run(call, name, examples, version, label, signature, **options)
 
     async def regress(
         self,
@@ -130,10 +132,12 @@ class AsyncClient:
         signature: str | None = None,
         *,
         context: Mapping[str, Any] | None = None,
+        missing: Any = "error",
     ) -> Any:
         """See :meth:`Client.regress`."""
         call = self._client.regress
-        return await self._run(call, name, examples, version, label, signature, context=context)
+        options = {"context": context, "missing": missing}
+        return await self._run(call, name, examples, version, label, signature, **options)
 
     async def models(self) -> list[dict[str, Any]]:
         """See :meth:`Client.models`."""

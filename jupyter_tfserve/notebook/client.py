@@ -160,6 +160,7 @@ class Client:
         signature: str | None = None,
         *,
         context: Mapping[str, Any] | None = None,
+        missing: Any = "error",
     ) -> Any:
         """The classes of examples, and their scores.
 
@@ -172,6 +173,8 @@ class Client:
             label: As in :meth:`predict`.
             signature: By default the one that is made for it.
             context: Features that all examples share.
+            missing: For a DataFrame alone, what becomes of missing values, as in
+                :func:`~jupyter_tfserve.notebook.frame_calls.predict_frame`.
 
         Returns:
             ``(labels, scores)``, two arrays with a row for each example and a column for each
@@ -184,7 +187,7 @@ class Client:
         if is_pandas(examples):
             from .frame_calls import classify_frame
 
-            return classify_frame(call, examples, context)
+            return classify_frame(call, examples, context, missing)
         return self._scored(call, "classify", examples, context, read_classify)
 
     def regress(
@@ -196,6 +199,7 @@ class Client:
         signature: str | None = None,
         *,
         context: Mapping[str, Any] | None = None,
+        missing: Any = "error",
     ) -> Any:
         """One number for each example; arguments are those of :meth:`classify`.
 
@@ -209,7 +213,7 @@ class Client:
         if is_pandas(examples):
             from .frame_calls import regress_frame
 
-            return regress_frame(call, examples, context)
+            return regress_frame(call, examples, context, missing)
         return self._scored(call, "regress", examples, context, read_regress)
 
     def _scored(self, call: ModelCall, verb: str, examples: Any, context: Any, read: Any) -> Any:

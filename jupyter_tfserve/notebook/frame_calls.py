@@ -62,11 +62,16 @@ def predict_frame(
         InvalidArgumentError: where the frame does not fit the signature, naming column and row.
         TFServeError: with the server's reason; what was done by then is its ``partial``.
     """
-    signature, _ = call.signature()
-    frame = _as_frame(data, signature)
     wanted = [outputs] if isinstance(outputs, str) else outputs
-    work = _Predict(call, frame, columns, missing, wanted)
-    run = Run(work, chunk_bytes=chunk_bytes, progress=progress, stop=stop)
+
+    def attempt(signature: SignatureInfo) -> Run:
+        frame = _as_frame(data, signature)
+        work = _Predict(call, frame, signature, columns=columns, missing=missing, outputs=wanted)
+        run = Run(work, chunk_bytes=chunk_bytes, progress=progress, stop=stop)
+        run.prepare()
+        return run
+
+    run, _ = call.with_signature("predict", attempt)
     answer: pd.DataFrame = run.finish()
     return answer
 
@@ -78,6 +83,8 @@ class _Predict:
         self,
         call: ModelCall,
         frame: pd.DataFrame,
+        signature: SignatureInfo,
+        *,
         columns: Any,
         missing: Any,
         outputs: Sequence[str] | None,
@@ -87,7 +94,7 @@ class _Predict:
         self._missing = missing
         self._outputs = outputs
         self._frame = frame
-        self._use(call.signature()[0])
+        self._use(signature)
         self._frame = without_missing(frame, self._plan.positions(), missing)
         self.rows = len(self._frame)
         self._is_pinned = False
@@ -152,34 +159,41 @@ def _as_frame(data: pd.DataFrame | pd.Series, signature: SignatureInfo) -> pd.Da
 
 
 def classify_frame(
-    call: ModelCall, data: pd.DataFrame, context: Mapping[str, Any] | None = None
+    call: ModelCall, data: Any, context: Mapping[str, Any] | None, missing: Any
 ) -> pd.DataFrame:
     """The classes of the rows: columns ``label_0``, ``score_0``, ``label_1``, … on their index."""
-    frame: pd.DataFrame = Run(_Scored(call, "classify", data, context)).finish()
-    return frame
+    return _scored(_Scored(call, "classify", data, context, missing))
 
 
 def regress_frame(
-    call: ModelCall, data: pd.DataFrame, context: Mapping[str, Any] | None = None
+    call: ModelCall, data: Any, context: Mapping[str, Any] | None, missing: Any
 ) -> pd.Series:
     """One number for each row, a Series called ``value`` on their index."""
-    frame: pd.DataFrame = Run(_Scored(call, "regress", data, context)).finish()
-    return frame["value"]
+    return _scored(_Scored(call, "regress", data, context, missing))["value"]
+
+
+def _scored(work: _Scored) -> pd.DataFrame:
+    run = Run(work)
+    run.prepare()
+    frame: pd.DataFrame = run.finish()
+    return frame
 
 
 class _Scored:
     """The rows of a frame to classify or regress; see :class:`~.partial.RowCall`."""
 
-    def __init__(self, call: ModelCall, verb: str, data: Any, context: Any) -> None:
+    def __init__(self, call: ModelCall, verb: str, data: Any, context: Any, missing: Any) -> None:
         self._call = call
         self._verb = verb
-        self._frame = data.to_frame() if isinstance(data, pd.Series) else data
+        frame = data.to_frame() if isinstance(data, pd.Series) else data
+        self._frame = without_missing(frame, list(range(frame.shape[1])), missing)
+        self._missing = missing
         self._context = context_text(context)
         self.rows = len(self._frame)
 
     def _texts(self, start: int, stop: int) -> list[bytes]:
         rows = self._frame.iloc[start:stop]
-        return rows_of_columns(example_columns(rows, first_row=start))
+        return rows_of_columns(example_columns(rows, self._missing, first_row=start))
 
     def check(self, start: int, stop: int) -> None:
         """Convert the rows, and let go of them."""

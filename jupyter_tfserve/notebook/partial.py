@@ -54,38 +54,20 @@ class Run:
         self._progress = progress
         self._stop = stop
         self._chunk_bytes = chunk_bytes
-        self._pieces: list[dict[str, Array]] = []
-        self._done = 0
         self._chunk = max(work.rows, 1)
+        # Each with the position after its rows: an interrupt finds a piece either here or not.
+        self._pieces: list[tuple[int, dict[str, Array]]] = []
 
-    def finish(self) -> Any:
-        """Do what is left.
+    @property
+    def _done(self) -> int:
+        return self._pieces[-1][0] if self._pieces else 0
+
+    def prepare(self) -> None:
+        """Choose the size of a piece; where there are several, check all before one is sent.
 
         Raises:
-            TFServeError: with :attr:`~.errors.TFServeError.partial`, where a piece fails.
-            KeyboardInterrupt: the same, where the cell is interrupted.
+            InvalidArgumentError: naming the first row that does not fit.
         """
-        work = self._work
-        if self._done == 0:
-            self._prepare()
-        several = self._chunk < work.rows
-        with Progress(work.rows, self._done, shown=self._progress and several) as progress:
-            while self._done < work.rows:
-                stop = min(self._done + self._chunk, work.rows)
-                try:
-                    piece = self._call(self._done, stop)
-                except (TFServeError, KeyboardInterrupt) as error:
-                    if several or self._done:
-                        self._tell(error, range(self._done, stop))
-                    raise
-                if piece is not None:
-                    self._pieces.append(piece)
-                    progress.add(stop - self._done)
-                    self._done = stop
-        return self._assembled()
-
-    def _prepare(self) -> None:
-        """Choose the size of a piece; where there are several, check all before one is sent."""
         work = self._work
         sample = min(work.rows, _SAMPLE_ROWS)
         if sample < work.rows:
@@ -95,17 +77,39 @@ class Run:
             for start in range(0, work.rows, self._chunk):
                 work.check(start, min(start + self._chunk, work.rows))
 
-    def _call(self, start: int, stop: int) -> dict[str, Array] | None:
-        """One piece, or None where it was too large and has to be tried smaller."""
+    def finish(self) -> Any:
+        """Do what is left.
+
+        Raises:
+            TFServeError: with :attr:`~.errors.TFServeError.partial`, where a piece fails.
+            KeyboardInterrupt: the same, where the cell is interrupted.
+        """
+        rows = self._work.rows
+        several = self._chunk < rows
+        with Progress(rows, self._done, shown=self._progress and several) as progress:
+            while self._done < rows:
+                start, stop = self._done, min(self._done + self._chunk, rows)
+                try:
+                    self._step(start, stop, progress)
+                except (TFServeError, KeyboardInterrupt) as error:
+                    if several or self._done:
+                        self._tell(error, range(self._done, max(stop, self._done)))
+                    raise
+        return self._assembled()
+
+    def _step(self, start: int, stop: int, progress: Progress) -> None:
+        """One piece, unless it was too large and has to be tried smaller."""
         if self._stop is not None and self._stop.is_set():
             raise KeyboardInterrupt
         try:
-            return self._work.call(start, stop)
+            piece = self._work.call(start, stop)
         except ResourceExhaustedError as error:
             if error.status != _TOO_LARGE or stop - start == 1:
                 raise
             self._chunk = max(1, (stop - start) // 2)
-            return None
+        else:
+            self._pieces.append((stop, piece))
+            progress.add(stop - start)
 
     def _tell(self, error: BaseException, rows: range) -> None:
         partial = PartialResult(rows, self._assembled, self.finish)
@@ -117,7 +121,7 @@ class Run:
         )
 
     def _assembled(self) -> Any:
-        return self._work.assemble(self._pieces, self._done)
+        return self._work.assemble([piece for _, piece in self._pieces], self._done)
 
 
 class PartialResult:

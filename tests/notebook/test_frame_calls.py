@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -216,6 +218,39 @@ def test_an_interrupt_keeps_what_is_done(double: ModelDouble, client: Client) ->
     assert partial.resume()["y"].tolist() == (FRAME["a"] + 1).tolist()
 
 
+def test_a_real_interrupt_in_the_middle_of_a_piece(double: ModelDouble, client: Client) -> None:
+    released = threading.Event()
+
+    def interrupting(x: Any) -> dict[str, Any]:
+        if len(double.posts()) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert released.wait(60)
+        return {"y": x.sum(axis=1)}
+
+    double.serve("m", signature({"x": ("float", (-1, 2))}, {"y": ("float", (-1,))}), interrupting)
+    with pytest.raises(KeyboardInterrupt) as error:
+        client.predict("m", FRAME, **SMALL)
+    released.set()
+    partial = error.value.partial  # type: ignore[attr-defined]
+    assert partial.rows.start == 2 * len(partial.rows)
+    assert partial.resume()["y"].tolist() == (FRAME["a"] + 1).tolist()
+
+
+def test_a_frame_for_a_signature_that_has_changed_is_taken(
+    double: ModelDouble, client: Client
+) -> None:
+    client.predict("m", FRAME[:2])
+    info = signature({"a": ("int64", (-1,))}, {"y": ("int64", (-1,))})
+    double.serve("m", info, lambda a: {"y": a})
+    assert client.predict("m", FRAME)["y"].tolist() == list(range(ROWS))
+    double.serve(
+        "m", signature({"b": ("float", (-1,))}, {"y": ("float", (-1,))}), lambda b: {"y": b}
+    )
+    assert client.predict("m", FRAME[:2])["y"].tolist() == [1.0, 1.0]
+    with pytest.raises(InvalidArgumentError, match="takes one column, and the frame has 2"):
+        client.predict("m", FRAME.set_axis(["p", "q"], axis=1))
+
+
 def test_a_body_that_is_too_large_is_made_smaller(double: ModelDouble, client: Client) -> None:
     double.script += [Scripted(413, b'{"error": "too large"}')] * 2
     answer = client.predict("m", FRAME, outputs="sum", progress=False)
@@ -315,8 +350,12 @@ def test_scores_of_rows(double: ModelDouble, client: Client) -> None:
     values = client.regress("s", frame)
     assert (values.name, list(values.index)) == ("value", ["p", "q"])
     assert double.posts()[-1].json["examples"][0] == {"age": 1.0, "tags": ["a"]}
+    gaps = frame.assign(age=pd.array([1, None], "Int64"))
     with pytest.raises(InvalidArgumentError, match="column 'age', row 1"):
-        client.regress("s", frame.assign(age=pd.array([1, None], "Int64")))
+        client.regress("s", gaps)
+    assert list(client.regress("s", gaps, missing="drop").index) == ["p"]
+    client.regress("s", gaps, missing=5)
+    assert double.posts()[-1].json["examples"][1]["age"] == 5
 
 
 class Clock:
