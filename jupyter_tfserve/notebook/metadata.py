@@ -93,11 +93,16 @@ def read_metadata(answer: Mapping[str, Any]) -> Metadata:
 def _signature(key: str, told: Mapping[str, Any]) -> SignatureInfo:
     return SignatureInfo(
         key,
-        {name: _tensor(info) for name, info in told.get("inputs", {}).items()},
-        {name: _tensor(info) for name, info in told.get("outputs", {}).items()},
+        _tensors(told.get("inputs", {})),
+        _tensors(told.get("outputs", {})),
         told.get("method_name", ""),
         frozenset(told.get("defaults", ())),
     )
+
+
+def _tensors(told: Mapping[str, Any]) -> dict[str, TensorInfo]:
+    # The server's order is that of a hash table, and changes from run to run.
+    return {name: _tensor(told[name]) for name in sorted(told)}
 
 
 def _tensor(told: Mapping[str, Any]) -> TensorInfo:
