@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import parse_qs, quote, urlsplit
 
 from ..routes import model_path
 from ..servable import ModelSpec
-from .answer import Classified, error_text, read_classify, read_json, read_regress
-from .errors import TFServeError, UnimplementedError
+from .answer import Classified, read_classify, read_json, read_regress
+from .management import Management
 from .metadata import Metadata, VersionStatus, read_status
-from .model_call import MetadataCache, ModelCall, checked, refusal
-from .request import as_examples, examples_body, json_body
-from .servers import Server, find_server
+from .model_call import MetadataCache, ModelCall, checked
+from .request import as_examples, examples_body
+from .servers import Server, find_server, server_at
 from .tensors import to_tensors
 from .transport import Transport
 
@@ -25,15 +23,8 @@ if TYPE_CHECKING:
     from ..servable import SignatureInfo
     from .casting import Array
 
-__all__ = ["Client", "TFServeError"]
 
-_LOAD_S = 600.0
-"""Loading a large model takes its time."""
-_API = "/tfserve/api/"
-_REST = re.compile(r"/v1(/models)?/?$")
-
-
-class Client:
+class Client(Management):
     """A server of models.
 
     It is a Jupyter server with jupyter_tfserve, a ``jupyter tfserve``, or TensorFlow Serving
@@ -63,7 +54,7 @@ class Client:
         patience: float = 30.0,
         verify: bool | str = True,
     ) -> None:
-        self.server = _server(url, token)
+        self.server = server_at(url, token)
         root = self.server.url.rstrip("/")
         self._transport = Transport(
             root, self.server.headers, timeout=timeout, patience=patience, verify=verify
@@ -87,8 +78,6 @@ class Client:
     def close(self) -> None:
         """End the connections; a later call opens new ones."""
         self._transport.close()
-
-    # Any server of TensorFlow Serving's API ------------------------------------------------------
 
     def status(
         self, name: str, version: int | None = None, label: str | None = None
@@ -234,87 +223,6 @@ class Client:
         spec = ModelSpec(name, version, label)
         return ModelCall(self._transport, self._cache, spec, signature)
 
-    # Servers with jupyter_tfserve's management API -----------------------------------------------
-
-    def models(self) -> list[dict[str, Any]]:
-        """What is served: a dict for each model, as the management API tells it."""
-        models: list[dict[str, Any]] = self._manage("GET", "models")["models"]
-        return models
-
-    def pools(self) -> list[dict[str, Any]]:
-        """The processes that hold models."""
-        pools: list[dict[str, Any]] = self._manage("GET", "pools")["pools"]
-        return pools
-
-    def load(self, name: str, base_path: str, **options: Any) -> dict[str, Any]:
-        """Serve the versions below ``base_path``; returns the model once one is AVAILABLE.
-
-        Args:
-            name: what the model is to be called.
-            base_path: an absolute directory whose numeric children are versions.
-            options: ``policy``, ``labels`` and ``options`` in the management API's form.
-
-        Raises:
-            TFServeError: with the server's reason.
-        """
-        return self._manage("POST", "models", {"name": name, "base_path": base_path, **options})
-
-    def unload(self, name: str) -> None:
-        """Serve the model no longer.
-
-        Raises:
-            TFServeError: where there is no such model.
-        """
-        self._manage("DELETE", f"models/{quote(name, safe='')}")
-
-    def labels(self, name: str) -> dict[str, int]:
-        """The labels of a model, and the versions that they stand for.
-
-        Raises:
-            TFServeError: where there is no such model.
-        """
-        for model in self.models():
-            if model["name"] == name:
-                return dict(model["labels"])
-        # TensorFlow Serving's own words, from the server.
-        self.status(name)
-        return {}
-
-    def set_label(self, name: str, label: str, version: int) -> dict[str, int]:
-        """Let a label stand for a version; returns all labels of the model."""
-        path = f"models/{quote(name, safe='')}/labels/{quote(label, safe='')}"
-        return dict(self._manage("PUT", path, {"version": version})["labels"])
-
-    def delete_label(self, name: str, label: str) -> dict[str, int]:
-        """Take a label away; returns those that are left."""
-        path = f"models/{quote(name, safe='')}/labels/{quote(label, safe='')}"
-        return dict(self._manage("DELETE", path)["labels"])
-
-    def adopt(self, pool_id: str) -> dict[str, Any]:
-        """Tell the server of a pool in a notebook's kernel that has just been announced to it.
-
-        Raises:
-            TFServeError: where the server does not see it, or may not use it.
-        """
-        return self._manage("POST", "pools", {"id": pool_id})
-
-    def _manage(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        data = None if body is None else json_body(body)
-        # What the server says now is the answer: a change is not asked for twice.
-        reply = self._transport.send(method, _API + path, data, timeout=_LOAD_S, patience=0)
-        if reply.status < 300:
-            answer: dict[str, Any] = read_json(reply.body) if reply.body else {}
-            return answer
-        if _has_no_management(reply.status, reply.body):
-            raise UnimplementedError(
-                f"{self.server.url} has no jupyter_tfserve that can be managed.",
-                "Install jupyter_tfserve in the environment of the Jupyter server and restart it; "
-                "`jupyter server extension list` there shows whether it is enabled. "
-                "A `jupyter tfserve` serves what its flags say, and nothing else.",
-                reply.status,
-            )
-        raise refusal(reply, self.server.url)
-
 
 def default_client() -> Client:
     """The client of the notebook's own server, which is kept with its connections.
@@ -329,26 +237,6 @@ def default_client() -> Client:
 
 
 _clients: dict[Server, Client] = {}
-
-
-def _has_no_management(status: int, body: bytes) -> bool:
-    """Whether it is a 404 for the path, not for what it names; our API always tells a reason."""
-    return status == 404 and not error_text(body)
-
-
-def _server(url: str | Server | None, token: str | None) -> Server:
-    if isinstance(url, Server):
-        return url if token is None else Server(url.url, token)
-    if url is None:
-        found = find_server()
-        return found if token is None else Server(found.url, token)
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ValueError(f"The address of a server begins with http:// or https://: {url}")
-    root = f"{parts.scheme}://{parts.netloc}{_REST.sub('', parts.path).rstrip('/')}/"
-    if token is None:
-        token = parse_qs(parts.query).get("token", [""])[0]
-    return Server(root, token)
 
 
 def is_pandas(data: Any) -> bool:

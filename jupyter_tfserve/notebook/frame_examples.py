@@ -19,7 +19,8 @@ from ..codec.json_encode import key_text
 from ..servable import TensorInfo
 from .columns import ERROR, column_array
 from .errors import InvalidArgumentError
-from .frames import check_duplicates, without_missing
+from .frame_columns import check_duplicates
+from .frames import without_missing
 from .request import feature_array, plain_values, scored_body, tensor_text
 from .tensors import examples_hint
 
