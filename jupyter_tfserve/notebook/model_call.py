@@ -147,8 +147,12 @@ class ModelCall:
 
 
 def _is_without_rows(tensors: Mapping[str, Array], signature: SignatureInfo) -> bool:
-    return all(array.shape[:1] == (0,) for array in tensors.values()) and all(
-        info.shape is not None and info.shape[:1] == (-1,) for info in signature.outputs.values()
+    shapes = [array.shape for array in tensors.values()]
+    declared = [info.shape for info in signature.outputs.values()]
+    return (
+        bool(shapes)
+        and all(shape[:1] == (0,) for shape in shapes)
+        and all(shape is not None and shape[:1] == (-1,) for shape in declared)
     )
 
 

@@ -243,6 +243,15 @@ def test_no_rows_give_no_rows(double: ModelDouble, client: Client) -> None:
     serve(double, PAIR, total)
     empty = {"a": np.zeros((0, 2)), "b": np.zeros((0, 1))}
     assert client.predict("m", empty).shape == (0, 1)
+    assert double.posts() == []
+
+
+def test_a_signature_without_inputs_is_left_to_the_server(
+    double: ModelDouble, client: Client
+) -> None:
+    serve(double, signature({}, {"y": VECTOR}))
+    double.script.append(Scripted(400, b'{"error": "Failed to get input map"}'))
+    assert "Failed to get input map" in str(refused(client, {}, signature="serving_default"))
 
 
 def test_metadata_is_asked_for_once_and_again_when_it_no_longer_fits(
