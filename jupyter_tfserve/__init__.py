@@ -5,20 +5,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._pandas import register_accessor
 from ._version import __version__
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .notebook.async_client import AsyncClient
+    from .notebook.client import Client
+    from .notebook.errors import TFServeError
+    from .notebook.images import encode_array
+    from .notebook.partial import PartialResult
     from .notebook.publishing import Published, publish, publish_async, unpublish
     from .notebook.servers import Server, find_server
     from .pool.servables.signature import Signature
 
 __all__ = [
+    "AsyncClient",
+    "Client",
+    "PartialResult",
     "Published",
     "Server",
     "Signature",
+    "TFServeError",
     "__version__",
+    "encode_array",
     "find_server",
     "load_ipython_extension",
     "publish",
@@ -27,14 +38,21 @@ __all__ = [
 ]
 
 _PUBLIC = {
+    "AsyncClient": ".notebook.async_client",
+    "Client": ".notebook.client",
+    "PartialResult": ".notebook.partial",
     "Published": ".notebook.publishing",
     "Server": ".notebook.servers",
     "Signature": ".pool.servables.signature",
+    "TFServeError": ".notebook.errors",
+    "encode_array": ".notebook.images",
     "find_server": ".notebook.servers",
     "publish": ".notebook.publishing",
     "publish_async": ".notebook.publishing",
     "unpublish": ".notebook.publishing",
 }
+
+register_accessor()
 
 
 def __getattr__(name: str) -> Any:

@@ -71,10 +71,12 @@ def _example(value: Value) -> bytes:
         raise invalid_argument(f"Example must be JSON object but got JSON {type_name(value)}")
     features = {c_string(name): _feature(c_string(name), item) for name, item in value.members}
     entries = b"".join(
-        _field(1, _field(1, name.encode("utf-8", "surrogateescape")) + _field(2, feature))
+        proto_field(
+            1, proto_field(1, name.encode("utf-8", "surrogateescape")) + proto_field(2, feature)
+        )
         for name, feature in features.items()
     )
-    return _field(1, entries) if entries else b""
+    return proto_field(1, entries) if entries else b""
 
 
 def _feature(name: str, value: Value) -> bytes:
@@ -91,7 +93,7 @@ def _feature(name: str, value: Value) -> bytes:
         elements.append(_element(name, item))
     if kind is None:
         return b""
-    return _field(kind.value, _LISTS[kind](elements))
+    return proto_field(kind.value, _LISTS[kind](elements))
 
 
 def _kind_of(name: str, item: Value) -> _Kind:
@@ -115,16 +117,16 @@ def _element(name: str, item: Value) -> Any:
 
 
 def _bytes_list(elements: list[bytes]) -> bytes:
-    return b"".join(_field(1, element) for element in elements)
+    return b"".join(proto_field(1, element) for element in elements)
 
 
 def _float_list(elements: list[float]) -> bytes:
     with np.errstate(over="ignore"):
-        return _field(1, np.array(elements, np.float64).astype("<f4").tobytes())
+        return proto_field(1, np.array(elements, np.float64).astype("<f4").tobytes())
 
 
 def _int64_list(elements: list[int]) -> bytes:
-    return _field(1, b"".join(_varint(int(element) & (2**64 - 1)) for element in elements))
+    return proto_field(1, b"".join(varint(int(element) & (2**64 - 1)) for element in elements))
 
 
 _LISTS: dict[_Kind, Callable[[list[Any]], bytes]] = {
@@ -134,12 +136,13 @@ _LISTS: dict[_Kind, Callable[[list[Any]], bytes]] = {
 }
 
 
-def _field(number: int, payload: bytes) -> bytes:
+def proto_field(number: int, payload: bytes) -> bytes:
     """A length-delimited field (wire type 2) of a number below 16."""
-    return bytes((number << 3 | 2,)) + _varint(len(payload)) + payload
+    return bytes((number << 3 | 2,)) + varint(len(payload)) + payload
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A whole number of zero or more, as protobuf writes it."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

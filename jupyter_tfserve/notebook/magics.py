@@ -15,8 +15,9 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
-from .client import Client, TFServeError
+from .client import Client
 from .display import Loaded, Status
+from .errors import TFServeError
 from .publish_line import USAGE, parse_publish
 from .publishing import publish, unpublish
 from .servers import NoServerError

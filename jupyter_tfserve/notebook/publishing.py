@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import HTTP_STATUS, Code, ServingError
-from .client import Client, TFServeError
+from .client import Client
 from .display import Loaded
+from .errors import TFServeError
 from .servers import find_server, server_pid
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from jupyter_core.paths import jupyter_runtime_dir
 
@@ -21,6 +22,7 @@ from ..announcement import is_alive
 URL_VARIABLE = "JUPYTER_TFSERVE_URL"
 TOKEN_VARIABLE = "JUPYTER_TOKEN"  # noqa: S105  (the variable's name, no secret)
 
+_REST = re.compile(r"/v1(/models)?/?$")
 _HERE = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -74,6 +76,27 @@ def find_server() -> Server:
         f"Several Jupyter servers run here ({urls}), and none of them started this process. "
         f"Choose one: set {URL_VARIABLE}, and {TOKEN_VARIABLE} to its token."
     )
+
+
+def server_at(url: str | Server | None, token: str | None) -> Server:
+    """The server of an address and a token; for what is not given, what :func:`find_server` finds.
+
+    Raises:
+        NoServerError: where no address is given and none is found.
+        ValueError: where the address is no URL.
+    """
+    if isinstance(url, Server):
+        return url if token is None else Server(url.url, token)
+    if url is None:
+        found = find_server()
+        return found if token is None else Server(found.url, token)
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ValueError(f"The address of a server begins with http:// or https://: {url}")
+    root = f"{parts.scheme}://{parts.netloc}{_REST.sub('', parts.path).rstrip('/')}/"
+    if token is None:
+        token = parse_qs(parts.query).get("token", [""])[0]
+    return Server(root, token)
 
 
 def server_pid(server: Server) -> int:

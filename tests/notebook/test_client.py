@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from model_double import model_double
 
-from jupyter_tfserve.notebook.client import Client, TFServeError
+from jupyter_tfserve.notebook import errors
+from jupyter_tfserve.notebook.client import Client, default_client
+from jupyter_tfserve.notebook.errors import TFServeError
 from jupyter_tfserve.notebook.servers import Server
 
 
@@ -72,3 +75,71 @@ def test_a_server_that_is_gone_is_named() -> None:
     with pytest.raises(TFServeError, match="does not answer") as refused:
         client.models()
     assert refused.value.status == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, {}, errors.InvalidArgumentError),
+        (400, {"code": "FAILED_PRECONDITION"}, errors.FailedPreconditionError),
+        (401, {}, errors.UnauthenticatedError),
+        (403, {}, errors.PermissionDeniedError),
+        (404, {}, errors.NotFoundError),
+        (409, {}, errors.AlreadyExistsError),
+        (409, {"code": "ABORTED"}, errors.AbortedError),
+        (413, {}, errors.ResourceExhaustedError),
+        (429, {}, errors.ResourceExhaustedError),
+        (499, {}, errors.CancelledError),
+        (500, {}, errors.InternalError),
+        (501, {}, errors.UnimplementedError),
+        (503, {}, errors.UnavailableError),
+        (504, {}, errors.DeadlineExceededError),
+        (418, {}, TFServeError),
+    ],
+)
+def test_the_status_or_the_code_tells_the_kind_of_error(
+    status: int, body: dict[str, str], kind: type[TFServeError]
+) -> None:
+    assert type(refusal(status, json.dumps({"error": "why", **body}).encode())) is kind
+
+
+def test_a_redirect_to_a_login_is_no_answer() -> None:
+    assert "does not let this notebook in" in str(refusal(302, b""))
+
+
+@pytest.mark.parametrize(
+    ("url", "root", "token"),
+    [
+        ("http://host:8501", "http://host:8501/", ""),
+        ("http://host:8501/v1/models", "http://host:8501/", ""),
+        ("http://host:8501/v1/", "http://host:8501/", ""),
+        ("https://hub.example/user/a%40b/", "https://hub.example/user/a%40b/", ""),
+        ("http://localhost:8888/?token=abc", "http://localhost:8888/", "abc"),
+    ],
+)
+def test_an_address_is_taken_in_every_usual_form(url: str, root: str, token: str) -> None:
+    server = Client(url).server
+    assert (server.url, server.token) == (root, token)
+    assert Client(url, "mine").server.token == "mine"
+
+
+def test_what_is_no_address_is_refused() -> None:
+    for url in ("localhost:8501", "host", ""):
+        with pytest.raises(ValueError, match="http://"):
+            Client(url)
+
+
+def test_the_notebooks_own_server_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_TFSERVE_URL", "http://127.0.0.1:1/here")
+    monkeypatch.setenv("JUPYTER_TOKEN", "t")
+    assert Client().server == Server("http://127.0.0.1:1/here/", "t")
+    assert default_client() is default_client()
+    monkeypatch.setenv("JUPYTER_TOKEN", "another")
+    assert default_client().server.token == "another"
+
+
+def test_a_token_goes_with_every_request() -> None:
+    with model_double() as double:
+        with pytest.raises(TFServeError):
+            Client(double.url, "secret").models()
+        assert double.received[0].headers["Authorization"] == "token secret"
