@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import environments
+import frames
 import machine
 import memory
 import profiles
@@ -32,6 +33,7 @@ ROOT = HERE.parents[1]
 PARTIAL = ROOT / ".bench" / "results"
 
 PARTS: dict[str, Callable[[Path, Path, Plan, Results], None]] = {
+    frames.NAME: frames.run,
     "memory": memory.run,
     "responsiveness": responsiveness.run,
     "profiles": profiles.run,
@@ -79,6 +81,7 @@ def options() -> argparse.Namespace:
 def ready_models(folder: Path) -> Path:
     """The folder of the models, made where they are missing."""
     wanted = {work.model.folder(tf1=tf1) for work in WORKS for tf1 in (True, False)}
+    wanted.add(frames.MODEL)
     missing = sorted(name for name in wanted if not (folder / name).exists())
     if missing:
         command = [sys.executable, str(ROOT / "tests" / "models"), str(folder), *missing]

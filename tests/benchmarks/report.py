@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+import frames
 import plots
 from contenders import BARE
 from targets import targets
@@ -38,7 +39,8 @@ def _page(results: Results, pictures: Iterable[Path]) -> Iterator[str]:
     yield from _section("Targets", _targets(results))
     for work in WORKS:
         yield from _section(work.title, _loads(results, work.name))
-        yield from _section(work.title, _round_trips(results, work.name))
+        yield from _section(work.title, _round_trips(results, work.name, NAIVE))
+    yield from _section(frames.TITLE, _round_trips(results, frames.NAME, frames.BY_HAND))
     yield from _section("Memory added at the peak of one large request", _memory(results))
     yield from _section("What the notebook feels", _latencies(results))
     if results.profiles:
@@ -118,13 +120,13 @@ def _loads(results: Results, work: str) -> list[str]:
     return _table([*head, *(f"{number} conn." for number in connections)], rows)
 
 
-def _round_trips(results: Results, work: str) -> list[str]:
+def _round_trips(results: Results, work: str, other: str) -> list[str]:
     rows = []
     for trip in results.round_trips:
         if trip.work == work:
-            ratio = results.faster(work, trip.contender, NAIVE)
+            ratio = results.faster(work, trip.contender, other)
             rows.append([trip.contender, f"{median(trip.ms):,.0f} ms", f"{ratio:.2g}×"])
-    return _table(["one request at a time", "round trip", f"faster than {NAIVE}"], rows)
+    return _table(["one at a time", "round trip", f"faster than {other}"], rows)
 
 
 def _memory(results: Results) -> list[str]:

@@ -42,6 +42,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "digits_mlp": workloads.digits_mlp,
     "digits_convnet": workloads.digits_convnet,
     "image_size": workloads.image_size,
+    "column_sum": workloads.column_sum,
     "rows": rows.rows,
     "functions": rows.functions,
 }

@@ -55,3 +55,18 @@ def image_size(base: Path) -> None:
     """How many bytes each image has: the cost of bringing it there, and none of decoding it."""
     module = _ImageSize()
     tf.saved_model.save(module, str(base / "1"), signatures={"serving_default": module.predict})
+
+
+_COLUMNS = [tf.TensorSpec([None], tf.float32, name=f"c{number:02}") for number in range(20)]
+
+
+class _ColumnSum(tf.Module):
+    @tf.function(input_signature=_COLUMNS)
+    def predict(self, *columns):
+        return {"sum": tf.add_n(columns)}
+
+
+def column_sum(base: Path) -> None:
+    """The sum of twenty inputs, ``c00`` to ``c19``: one for each column of a table."""
+    module = _ColumnSum()
+    tf.saved_model.save(module, str(base / "1"), signatures={"serving_default": module.predict})
