@@ -24,9 +24,14 @@ class DeepCall:
     """As :class:`SessionCall`, for tensors of any rank; it grows the graph, so it is made once."""
 
     def __init__(
-        self, session: tf.compat.v1.Session, feeds: Sequence[str], fetches: Sequence[str]
+        self,
+        session: tf.compat.v1.Session,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        *,
+        caller_thread: bool = True,
     ) -> None:
-        """Prepare the call.
+        """Prepare the call; ``caller_thread`` as for :class:`SessionCall`.
 
         Raises:
             ServingError: with TensorFlow's reason.
@@ -38,7 +43,12 @@ class DeepCall:
                 for name, entry in zip(feeds, entries, strict=True)
             }
             exits = [tf.io.serialize_tensor(tensor) for tensor in _twin(parsed, fetches)]
-        self._call = SessionCall(session, [t.name for t in entries], [t.name for t in exits])
+        self._call = SessionCall(
+            session,
+            [t.name for t in entries],
+            [t.name for t in exits],
+            caller_thread=caller_thread,
+        )
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Run with one tensor for each feed, in their order.

@@ -39,16 +39,22 @@ if TYPE_CHECKING:
 class SavedModelServable(Servable):
     """A SavedModel's signatures, ready to be called."""
 
-    def __init__(self, path: str, tags: Sequence[str] = ("serve",)) -> None:
+    def __init__(
+        self, path: str, tags: Sequence[str] = ("serve",), *, side_by_side: bool = False
+    ) -> None:
         """Load the SavedModel in the directory ``path``; blocks until it is restored.
+
+        ``side_by_side`` lets branches of the graph run in several threads, where each call runs in
+        its caller's alone otherwise; see :mod:`.executors`.
 
         Raises:
             ServingError: with TensorFlow's reason.
         """
-        # The single-threaded executor is the fastest for small graphs, but takes no reference
-        # variables and no control flow of TensorFlow 1; that shows when the calls are prepared.
+        self._side_by_side = side_by_side
+        # The single-threaded executor takes no reference variables and no control flow of
+        # TensorFlow 1; that shows when the calls are prepared.
         try:
-            self._load(path, tags, SINGLE_THREADED_EXECUTOR)
+            self._load(path, tags, "" if side_by_side else SINGLE_THREADED_EXECUTOR)
             self._prepare_all()
         except ServingError:
             self.close()
@@ -92,6 +98,7 @@ class SavedModelServable(Servable):
                 self._session,
                 [info.tensor for info in signature.inputs.values()],
                 [signature.outputs[alias].tensor for alias in outputs],
+                caller_thread=not self._side_by_side,
             )
         return call
 

@@ -49,21 +49,28 @@ def dtype_name(number: int) -> str:
 class SessionCall:
     """One set of tensors to feed and to fetch, as a function from arrays to arrays.
 
-    Safe to call from several threads. It runs wholly in the calling thread with the interpreter
-    lock released; so a call cannot be interrupted, and deadlines are kept by whoever waits for it.
+    Safe to call from several threads. It runs in the calling thread, unless told otherwise, with
+    the interpreter lock released; so a call cannot be interrupted, and deadlines are kept by
+    whoever waits for it.
     """
 
     def __init__(
-        self, session: tf.compat.v1.Session, feeds: Sequence[str], fetches: Sequence[str]
+        self,
+        session: tf.compat.v1.Session,
+        feeds: Sequence[str],
+        fetches: Sequence[str],
+        *,
+        caller_thread: bool = True,
     ) -> None:
-        """Prepare the call.
+        """Prepare the call; without ``caller_thread`` TensorFlow's threads run it.
 
         Raises:
             ServingError: with TensorFlow's reason, where the executor refuses the graph.
         """
         distinct = list(dict.fromkeys(fetches))
         options = config_pb2.CallableOptions(feed=feeds, fetch=distinct)
-        options.run_options.inter_op_thread_pool = _CALLER_THREAD
+        if caller_thread:
+            options.run_options.inter_op_thread_pool = _CALLER_THREAD
         self._dtypes = [session.graph.get_tensor_by_name(feed).dtype for feed in feeds]
         # Aliases may share a tensor, which a callable fetches once.
         self._order = None if distinct == list(fetches) else [distinct.index(f) for f in fetches]
