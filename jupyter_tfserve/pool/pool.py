@@ -32,9 +32,10 @@ from .publisher import Publisher
 from .rest_api import RestApi
 from .scheduler import Scheduler
 from .servables import runtime
-from .servables.loaders import SavedModelLoader
+from .servables.loaders import PathLoader
 from .statistics import Statistics
 from .transport import DoorConnection
+from .warmup import WarmingLoader
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -66,13 +67,8 @@ class Pool:
         self._batching = batching = Batching(options.batching, batches.record)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tfserve-pool", daemon=True)
-        tags = tuple(options.inference.saved_model_tags.split(","))
-
-        def loader(model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
-            return batching.loader(model.name, path, SavedModelLoader(path, tags))
-
         self._core: ServerCore[Servable] = ServerCore(
-            loader, options.core, on_config=batching.configure
+            self._loader, options.core, on_config=batching.configure
         )
         statistics = Statistics(lambda name: bool(self._core.monitor.versions(name)))
         self._scheduler = Scheduler(
@@ -119,6 +115,19 @@ class Pool:
     def owner_pid(self) -> int:
         """The process of the Jupyter server whose doors it serves."""
         return self._options.owner_pid
+
+    def _loader(self, model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
+        options = self._options.load
+        plain = PathLoader(
+            path,
+            tags=tuple(options.saved_model_tags.split(",")),
+            prefer_tflite=options.prefer_tflite_model,
+            interpreters=options.num_tflite_pools,
+        )
+        loader = self._batching.loader(model.name, path, plain)
+        if not options.enable_model_warmup:
+            return loader
+        return WarmingLoader(loader, path, max(options.num_request_iterations_for_warmup, 1))
 
     # Life
 

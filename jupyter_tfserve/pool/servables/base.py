@@ -38,6 +38,8 @@ class Servable(ABC):
     footprint: Footprint
     batching: VersionBatching = NEVER
     """Which signatures may be run in batches, and how."""
+    path: str | None = None
+    """The version's directory or file; None for a model that was made in this process."""
 
     @abstractmethod
     def call(
