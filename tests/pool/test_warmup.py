@@ -6,18 +6,20 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import copytree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tensorflow_serving.apis import prediction_log_pb2
 
 from jupyter_tfserve.errors import Code, ServingError
-from jupyter_tfserve.pool.servables.base import Servable
 from jupyter_tfserve.pool.servables.loaders import PathLoader
 from jupyter_tfserve.pool.servables.records import read_records, write_records
 from jupyter_tfserve.pool.tensor_proto import fill
 from jupyter_tfserve.pool.warmup import WARMUP_FILE, WarmingLoader, Warmup
+
+if TYPE_CHECKING:
+    from jupyter_tfserve.pool.servables.base import Servable
 
 Log = prediction_log_pb2.PredictionLog
 Prepare = Callable[[str, Sequence[Any] | bytes], Path]

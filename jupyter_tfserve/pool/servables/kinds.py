@@ -28,23 +28,18 @@ def find_model(path: str, *, prefer_tflite: bool = False) -> tuple[Kind, str]:
         ServingError: INVALID_ARGUMENT where there is more than one Keras file to choose from.
     """
     version = Path(path)
-    if version.is_file() and path.endswith(KERAS_SUFFIXES):
-        return Kind.KERAS, path
-    if version.is_file() and path.endswith(TFLITE_SUFFIX):
-        return Kind.TFLITE, path
+    if version.is_file():
+        kind = Kind.TFLITE if path.endswith(TFLITE_SUFFIX) else Kind.SAVED_MODEL
+        return (Kind.KERAS if path.endswith(KERAS_SUFFIXES) else kind), path
     names = sorted(entry.name for entry in version.iterdir()) if version.is_dir() else []
     keras = [name for name in names if name.endswith(KERAS_SUFFIXES)]
-    has_tflite = TFLITE_FILE in names
-    if has_tflite and prefer_tflite:
+    is_saved_model = not SAVED_MODEL_FILES.isdisjoint(names)
+    if TFLITE_FILE in names and (prefer_tflite or not (is_saved_model or keras)):
         return Kind.TFLITE, str(version / TFLITE_FILE)
-    if not SAVED_MODEL_FILES.isdisjoint(names):
+    if is_saved_model or not keras:
         return Kind.SAVED_MODEL, path
     if len(keras) > 1:
         raise invalid_argument(
             f"{path} holds {len(keras)} Keras files: {', '.join(keras)}. A version is one model"
         )
-    if keras:
-        return Kind.KERAS, str(version / keras[0])
-    if has_tflite:
-        return Kind.TFLITE, str(version / TFLITE_FILE)
-    return Kind.SAVED_MODEL, path
+    return Kind.KERAS, str(version / keras[0])

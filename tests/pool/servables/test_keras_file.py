@@ -6,15 +6,18 @@ import os
 import time
 from pathlib import Path
 from shutil import copyfile
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.pool.servables import keras_file
-from jupyter_tfserve.pool.servables.base import Servable
 from jupyter_tfserve.pool.servables.kinds import Kind, find_model
 from jupyter_tfserve.pool.servables.loaders import PathLoader
+
+if TYPE_CHECKING:
+    from jupyter_tfserve.pool.servables.base import Servable
 
 
 @pytest.fixture(autouse=True)
