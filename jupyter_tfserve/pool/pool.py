@@ -29,6 +29,7 @@ from .http_door import HttpDoor
 from .metrics import PoolMetrics
 from .owner import owner_ended
 from .publisher import Publisher
+from .recorder import Recorder
 from .rest_api import RestApi
 from .scheduler import Scheduler
 from .servables import runtime
@@ -36,6 +37,7 @@ from .servables.loaders import PathLoader
 from .statistics import Statistics
 from .transport import DoorConnection
 from .warmup import WarmingLoader
+from .warmup_metrics import WarmupMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -67,6 +69,7 @@ class Pool:
         self._batching = batching = Batching(options.batching, batches.record)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tfserve-pool", daemon=True)
+        self._warmup_metrics = WarmupMetrics()
         self._core: ServerCore[Servable] = ServerCore(
             self._loader, options.core, on_config=batching.configure
         )
@@ -78,15 +81,18 @@ class Pool:
             max_in_flight_per_model=options.inference.max_in_flight_per_model,
             has_queues=batching.has_queues,
         )
+        recorder = Recorder(self._core)
         self._rest = RestApi(
             self._core,
             self._scheduler,
             statistics,
+            recorder,
             check_method_name=options.inference.enable_signature_method_name_check,
         )
         self.metrics = PoolMetrics(
             options.pool_id, self._core, self._scheduler, statistics, runtime.device_memory
         )
+        self.metrics.register(self._warmup_metrics.families)
         self.metrics.register(partial(batches.families, batching.thread_pool_name))
         self.publisher = Publisher(self._core, batching)
         self._control = Control(
@@ -94,6 +100,7 @@ class Pool:
             self._core,
             statistics,
             metrics=self.metrics,
+            recorder=recorder,
             unpublish=self.publisher.unpublish,
             runtime=runtime.describe,
             open_http=self._open_http,
@@ -127,7 +134,8 @@ class Pool:
         loader = self._batching.loader(model.name, path, plain)
         if not options.enable_model_warmup:
             return loader
-        return WarmingLoader(loader, path, max(options.num_request_iterations_for_warmup, 1))
+        iterations = max(options.num_request_iterations_for_warmup, 1)
+        return WarmingLoader(loader, path, iterations, self._warmup_metrics.record)
 
     # Life
 

@@ -22,6 +22,11 @@ from jupyter_tfserve.server.flags import normalise
         ),
         (["--log-level", "DEBUG"], ["--log-level", "DEBUG"]),
         (["--port", "0", "--enable_profiler", "false", "--strict_start"], ["--strict_start=true"]),
+        (["--enable_model_warmup=false"], ["--enable_model_warmup=false"]),
+        (
+            ["--prefer_tflite_model", "--num_tflite_pools", "2"],
+            ["--prefer_tflite_model=true", "--num_tflite_pools=2"],
+        ),
         (["--model_name"], ["--model_name"]),  # traitlets says what is missing
     ],
 )
