@@ -187,6 +187,6 @@ def test_what_cannot_be_recorded_or_saved_says_why(setting: Setting) -> None:
     with pytest.raises(ServingError, match="holds 1 to 1000 calls; got 1001"):
         recorder.start("m", limit=1001)
     recorder.start("m")
-    with pytest.raises(ServingError, match="No call of .* has succeeded") as refused:
+    with pytest.raises(ServingError, match=r"No call of .* has succeeded") as refused:
         recorder.save("m")
     assert refused.value.code is Code.FAILED_PRECONDITION
