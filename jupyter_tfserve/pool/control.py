@@ -260,8 +260,9 @@ class Control:
     def _loaded(self, state: ServableState) -> dict[str, Any]:
         try:
             with self._core.handle(ModelSpec(state.id.name, state.id.version)) as handle:
-                footprint = handle.servable.footprint
-                batching = handle.servable.batching.describe()
+                servable = handle.servable
+                footprint, warmup = servable.footprint, servable.warmup
+                batching = servable.batching.describe()
         except ServingError:  # it has been unloaded since
             return {}
         memory = {
@@ -269,7 +270,13 @@ class Control:
             "device": footprint.device_bytes,
             "estimate": True,
         }
-        return {"device": footprint.device, "memory": memory, "batching": batching}
+        replayed = {"records": warmup.records, "seconds": warmup.seconds} if warmup else None
+        return {
+            "device": footprint.device,
+            "memory": memory,
+            "warmup": replayed,
+            "batching": batching,
+        }
 
     def _process(self) -> dict[str, Any]:
         return {

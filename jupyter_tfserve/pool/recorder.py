@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import tempfile
+import secrets
 import threading
 import weakref
 from pathlib import Path
@@ -247,15 +246,12 @@ def _log(api: Api, name: str, signature: str, inputs: Mapping[str, Tensor]) -> A
 
 def _write(file: Path, records: list[bytes]) -> None:
     """Write the file beside its place and move it there: nobody ever reads half of it."""
-    descriptor, scratch = tempfile.mkstemp(prefix=".tfserve-", dir=file.parent)
+    scratch = file.with_name(f".tfserve-{secrets.token_hex(8)}")
+    scratch.touch(exist_ok=False)  # what cannot be is refused here, in the system's words
     try:
-        umask = os.umask(0)
-        os.umask(umask)
-        os.fchmod(descriptor, 0o666 & ~umask)  # as any other new file
-        os.close(descriptor)
-        write_records(scratch, records)
-        Path(scratch).replace(file)
+        write_records(str(scratch), records)
+        scratch.replace(file)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(scratch).unlink()
+            scratch.unlink()
         raise

@@ -104,7 +104,8 @@ class WarmingLoader(Loader["Servable"]):
             raise
         finally:
             seconds = time.perf_counter() - began
-            self._warmed_up(Warmup(self._path, replay.records, seconds, error))
+            servable.warmup = Warmup(self._path, replay.records, seconds, error)
+            self._warmed_up(servable.warmup)
         log.info("Replayed %d warm-up records of %s in %.3f s", replay.records, file, seconds)
 
 

@@ -17,8 +17,8 @@ class PoolSettings(LoggingConfigurable):
     model_base_path = Unicode(
         "",
         config=True,
-        help="Folder whose numbered sub-folders are the versions of the model to serve. "
-        "Ignored where model_config_file is set.",
+        help="Folder whose numbered sub-folders are the versions of the model to serve, or a file "
+        "of Keras or TFLite. Ignored where model_config_file is set.",
     )
     model_config_file = Unicode(
         "",

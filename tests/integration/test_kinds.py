@@ -94,7 +94,8 @@ def test_recorded_calls_are_replayed_by_the_next_load(
     assert (status, json.loads(saved)["file"]) == (200, str(file))
     assert server.ask("POST", recording, {"action": "save"})[0] == 409
     assert server.ask("DELETE", f"{API}/m")[0] == 200
-    assert load(server, "m", base)[0] == 201
+    status, model = load(server, "m", base)
+    assert (status, model["versions"][0]["warmup"]["records"]) == (201, 3)
     text = server.ask("GET", "/tfserve/api/metrics")[1].decode()
     version = base / "00000123"
     assert f'{RECORDS}{{model_path="{version}",status="OK"}} 3\n' in text

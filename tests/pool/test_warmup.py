@@ -98,6 +98,7 @@ def test_every_record_is_replayed_in_its_order_as_often_as_asked(prepare: Prepar
     assert servable.call("get_counter", {})["output"] == 9.0
     assert (warmup.path, warmup.records, warmup.error) == (str(path), 3, None)
     assert warmup.seconds > 0
+    assert servable.warmup == warmup
     servable.close()
 
 
