@@ -68,7 +68,8 @@ class ModelsHandler(ManagementHandler):
 
     hints = _HINTS | {
         Code.NOT_FOUND: "A model is a directory on the server's machine whose numbered folders are "
-        "its versions, such as /models/m with /models/m/1/saved_model.pb, or a file of Keras or TFLite"
+        "its versions, such as /models/m with /models/m/1/saved_model.pb, or a file of Keras or "
+        "TFLite"
     }
 
     @web.authenticated

@@ -9,7 +9,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from servers import Server, jupyter
+from servers import Server, jupyter, until
 
 API = "/tfserve/api/models"
 RECORDS = ":tensorflow:serving:model_warmup_records_read"
@@ -94,6 +94,7 @@ def test_recorded_calls_are_replayed_by_the_next_load(
     assert (status, json.loads(saved)["file"]) == (200, str(file))
     assert server.ask("POST", recording, {"action": "save"})[0] == 409
     assert server.ask("DELETE", f"{API}/m")[0] == 200
+    until(lambda: b'"END"' in server.ask("GET", "/v1/models/m")[1], "the version has ended")
     status, model = load(server, "m", base)
     assert (status, model["versions"][0]["warmup"]["records"]) == (201, 3)
     text = server.ask("GET", "/tfserve/api/metrics")[1].decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
@@ -24,6 +25,7 @@ from jupyter_tfserve.pool.servables.records import read_records
 from jupyter_tfserve.pool.statistics import Statistics
 from jupyter_tfserve.pool.tensor_proto import to_tensor
 from jupyter_tfserve.pool.warmup import WARMUP_FILE, WarmingLoader, Warmup
+from jupyter_tfserve.state import ManagerState, ServableState
 from jupyter_tfserve.wire import Request, Response
 
 Ask = Callable[[str, str, Any], int]
@@ -54,7 +56,16 @@ class Setting:
         return self._loop.run_until_complete(answer).status
 
     def reload(self) -> None:
+        ended = threading.Event()
+
+        def on_state(state: ServableState) -> None:
+            if state.state is ManagerState.END:
+                ended.set()
+
+        unsubscribe = self.core.bus.subscribe(on_state)
         self.core.reload_config(ModelServerConfig())
+        assert ended.wait(30)
+        unsubscribe()
         self.core.reload_config(self.config)
 
     def saved(self) -> list[Any]:
