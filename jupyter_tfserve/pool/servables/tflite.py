@@ -84,6 +84,10 @@ class TFLiteServable(Servable):
             yield interpreter
             self._free.append(interpreter)
 
+    def why_not_repeatable(self, _signature: str) -> str | None:
+        """Always a reason; see :meth:`Servable.why_not_repeatable`."""
+        return "TFLite models are not looked into for state"
+
     @cached_property
     def metadata(self) -> str:  # type: ignore[override]
         """All signatures as TensorFlow Serving's printer writes them."""
