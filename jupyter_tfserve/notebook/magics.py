@@ -20,6 +20,8 @@ from .display import Loaded, Status
 from .errors import TFServeError
 from .publish_line import USAGE, parse_publish
 from .publishing import publish, unpublish
+from .record_line import USAGE as RECORD_USAGE
+from .record_line import run_record
 from .servers import NoServerError
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _USAGE = {
     "unload": "unload NAME",
     "unpublish": "unpublish NAME",
     "status": "status [NAME]",
+    "record": RECORD_USAGE,
     "help": "help",
 }
 _HELP = """\
@@ -47,10 +50,14 @@ _HELP = """\
 %tfserve status [NAME]     what is served, and how it is
 %tfserve unload NAME       serve NAME no longer
 %tfserve unpublish NAME    the same for a model that this notebook has published
+%tfserve record NAME       record the next calls of NAME that succeed
+    save                   … and write them where its next load replays them, before any call
+    stop | status          end the recording | tell how far it is
 %tfserve help              this text
 
-PATH holds numbered folders, one a version: PATH/1/saved_model.pb. A relative path starts at the
-notebook's working directory. {expression} and $name are replaced by Python values."""
+PATH holds numbered folders, one a version: PATH/1/saved_model.pb, or a file of Keras or TFLite in
+each; or PATH is such a file itself. A relative path starts at the notebook's working directory.
+{expression} and $name are replaced by Python values."""
 
 
 class _Line:
@@ -93,6 +100,7 @@ class TFServeMagics(Magics):
             "unload": self._unload,
             "unpublish": self._unpublish,
             "status": self._status,
+            "record": self._record,
             "help": self._help,
         }
 
@@ -165,6 +173,9 @@ class TFServeMagics(Magics):
                     "%tfserve status lists what is served.",
                 )
         return Status(models, client.server.url)
+
+    def _record(self, *arguments: str) -> _Line:
+        return _Line(run_record(Client(), arguments))
 
     def _help(self) -> None:
         print(_HELP)  # noqa: T201  (a magic's output is the cell's)

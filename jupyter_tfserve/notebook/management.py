@@ -84,6 +84,22 @@ class Management:
         path = f"models/{quote(name, safe='')}/labels/{quote(label, safe='')}"
         return dict(self._manage("DELETE", path)["labels"])
 
+    def record(self, name: str, action: str = "state", **options: Any) -> dict[str, Any]:
+        """Record calls of a model, to be replayed as its warm-up; returns how far that is.
+
+        Args:
+            name: the model's.
+            action: ``start``, ``stop``, ``save`` or ``state``.
+            options: ``version`` and ``limit`` of a start, ``path`` and ``replace`` of a save.
+
+        Raises:
+            TFServeError: with the server's reason.
+        """
+        path = f"models/{quote(name, safe='')}/record"
+        if action == "state":
+            return self._manage("GET", path)
+        return self._manage("POST", path, {"action": action, **options})
+
     def adopt(self, pool_id: str) -> dict[str, Any]:
         """Tell the server of a pool in a notebook's kernel that has just been announced to it.
 

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import NoReturn
 
-from IPython.core.error import UsageError
+from .line_parser import LineParser
 
 USAGE = "publish MODEL [--name NAME] [--version N] [--freeze | --follow] [--batching greedy]"
-
-
-class _Parser(argparse.ArgumentParser):
-    """Refuses as IPython does, where argparse would end the process."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}\nUsage: %tfserve {USAGE}")
 
 
 def parse_publish(text: str) -> argparse.Namespace:
@@ -24,7 +16,7 @@ def parse_publish(text: str) -> argparse.Namespace:
     Raises:
         UsageError: where it does not read so.
     """
-    parser = _Parser(prog="%tfserve publish", add_help=False)
+    parser = LineParser(USAGE)
     parser.add_argument("model")
     parser.add_argument("--name", type=_unquoted)
     parser.add_argument("--version", type=int)

@@ -20,6 +20,7 @@ from ..wire import Connection, Kind
 from . import config_text
 from .monitoring_text import load_monitoring_file
 from .process import rss_bytes
+from .recorder import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from .core.server_core import ServerCore
     from .metrics import PoolMetrics
+    from .recorder import Recorder
     from .servables.base import Servable
     from .statistics import Statistics
 
@@ -46,6 +48,7 @@ class Control:
         statistics: Statistics,
         *,
         metrics: PoolMetrics,
+        recorder: Recorder,
         runtime: Callable[[], dict[str, Any]],
         open_http: Callable[[str | None], None],
         shut_down: Callable[[], None],
@@ -58,6 +61,7 @@ class Control:
             core: what is managed.
             statistics: counts of calls, for ``describe``.
             metrics: everything in numbers, for ``metrics``.
+            recorder: of calls, for ``record``.
             runtime: tells of the model runtime: its version and its devices.
             open_http: lets the standalone door answer, with the metrics at the path that is given;
                 called in the loop's thread.
@@ -68,6 +72,7 @@ class Control:
         self._core = core
         self._statistics = statistics
         self._metrics = metrics
+        self._recorder = recorder
         self._runtime = runtime
         self._open_http = open_http
         self._shut_down = shut_down
@@ -83,6 +88,7 @@ class Control:
             "load_monitoring_file": self._load_monitoring_file,
             "metrics": self._tell_metrics,
             "counts": self._counts,
+            "record": self._record,
             "poll": self._poll,
             "unpublish": self._unpublish,
             "describe": self._describe,
@@ -197,6 +203,20 @@ class Control:
             ]
         }
 
+    def _record(self, params: dict[str, Any]) -> dict[str, Any]:
+        name = params["model"]
+        match params["action"]:
+            case "start":
+                limit = params.get("limit") or DEFAULT_LIMIT
+                return self._recorder.start(name, params.get("version"), limit)
+            case "stop":
+                return self._recorder.stop(name)
+            case "save":
+                replace = params.get("replace", False)
+                return self._recorder.save(name, params.get("path"), replace=replace)
+            case _:
+                return self._recorder.state(name)
+
     def _poll(self, _params: dict[str, Any]) -> dict[str, Any]:
         self._core.poll_now()
         return {}
@@ -240,8 +260,9 @@ class Control:
     def _loaded(self, state: ServableState) -> dict[str, Any]:
         try:
             with self._core.handle(ModelSpec(state.id.name, state.id.version)) as handle:
-                footprint = handle.servable.footprint
-                batching = handle.servable.batching.describe()
+                servable = handle.servable
+                footprint, warmup = servable.footprint, servable.warmup
+                batching = servable.batching.describe()
         except ServingError:  # it has been unloaded since
             return {}
         memory = {
@@ -249,7 +270,13 @@ class Control:
             "device": footprint.device_bytes,
             "estimate": True,
         }
-        return {"device": footprint.device, "memory": memory, "batching": batching}
+        replayed = {"records": warmup.records, "seconds": warmup.seconds} if warmup else None
+        return {
+            "device": footprint.device,
+            "memory": memory,
+            "warmup": replayed,
+            "batching": batching,
+        }
 
     def _process(self) -> dict[str, Any]:
         return {

@@ -28,6 +28,7 @@ class ModelRun:
     """What is to be run on what, and in time what came out.
 
     Attributes:
+        servable: What runs it; None once it has.
         signature: Of the servable.
         aliases: The outputs to compute; None stands for all.
         inputs: A tensor for each input alias; dropped once they have been run.
@@ -35,7 +36,15 @@ class ModelRun:
         seconds: How long the run took, of a merged one that of all.
     """
 
-    __slots__ = ("_servable", "_uneven", "aliases", "inputs", "outputs", "seconds", "signature")
+    __slots__ = (
+        "_uneven",
+        "aliases",
+        "inputs",
+        "outputs",
+        "seconds",
+        "servable",
+        "signature",
+    )
 
     def __init__(
         self,
@@ -44,7 +53,7 @@ class ModelRun:
         inputs: Mapping[str, Tensor],
         aliases: tuple[str, ...] | None = None,
     ) -> None:
-        self._servable: Servable | None = servable
+        self.servable: Servable | None = servable
         self._uneven = False
         self.aliases = aliases
         self.signature = signature
@@ -58,7 +67,7 @@ class ModelRun:
         Raises:
             ServingError: with the code and text of the runtime.
         """
-        servable = self._servable
+        servable = self.servable
         assert servable is not None
         inputs, self.inputs = self.inputs, {}
         began = time.perf_counter()
@@ -74,7 +83,7 @@ class ModelRun:
         Raises:
             ServingError: as :meth:`run`.
         """
-        servable, rows = self._servable, self.rows
+        servable, rows = self.servable, self.rows
         assert servable is not None
         self.run()
         servable.batching.has_a_row_for_each(self.signature.key, self.aliases, self.outputs, rows)
@@ -84,7 +93,7 @@ class ModelRun:
         self.seconds = seconds
         self.outputs = outputs
         self.inputs = {}
-        self._servable = None
+        self.servable = None
 
     @property
     def rows(self) -> int:
@@ -94,14 +103,14 @@ class ModelRun:
     @property
     def queues(self) -> VersionQueues | None:
         """Where such runs wait for company; None where they do not. A run also needs a key."""
-        return None if self._servable is None else self._servable.batching.queues
+        return None if self.servable is None else self.servable.batching.queues
 
     def key(self) -> Hashable | None:
         """What runs that may be merged with this one have in common, or None if it runs alone.
 
         Only rows of the same shapes and dtypes are merged: what fits one caller's fits all.
         """
-        servable, inputs = self._servable, self.inputs
+        servable, inputs = self.servable, self.inputs
         if servable is None or self.signature.key not in servable.batching.mergeable:
             return None
         kinds: list[Hashable] = []
@@ -124,7 +133,7 @@ class ModelRun:
         Raises:
             ServingError: nothing has come of it, and each may be run alone.
         """
-        servable = self._servable
+        servable = self.servable
         assert servable is not None
         runs = self, *others
         sizes = [run.rows for run in runs]

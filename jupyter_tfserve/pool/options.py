@@ -13,15 +13,29 @@ from .core.server_core import CoreOptions
 class InferenceOptions:
     """Limits and habits of calls; names are TensorFlow Serving's flags where it has one.
 
-    A time-out of 0 or less is none. ``saved_model_tags`` is a comma-separated list.
+    A time-out of 0 or less is none.
     """
 
     rest_api_timeout_in_ms: int = 30_000
     max_in_flight: int = 1024
     max_in_flight_per_model: int = 256
     max_body_bytes: int = 1 << 30
-    saved_model_tags: str = "serve"
     enable_signature_method_name_check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """How models are loaded; names are TensorFlow Serving's flags where it has one.
+
+    ``saved_model_tags`` is a comma-separated list. 0 iterations count as 1, as there; 0
+    interpreters are as many as there are CPUs.
+    """
+
+    saved_model_tags: str = "serve"
+    enable_model_warmup: bool = True
+    num_request_iterations_for_warmup: int = 0
+    prefer_tflite_model: bool = False
+    num_tflite_pools: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +58,7 @@ class PoolOptions:
     core: CoreOptions = field(default_factory=CoreOptions)
     inference: InferenceOptions = field(default_factory=InferenceOptions)
     batching: BatchingOptions = field(default_factory=BatchingOptions)
+    load: LoadOptions = field(default_factory=LoadOptions)
     http: HttpOptions | None = None
 
     @classmethod
@@ -63,5 +78,6 @@ class PoolOptions:
             core=CoreOptions(**data.get("core", {})),
             inference=InferenceOptions(**data.get("inference", {})),
             batching=BatchingOptions(**data.get("batching", {})),
+            load=LoadOptions(**data.get("load", {})),
             http=HttpOptions(**data["http"]) if data.get("http") else None,
         )

@@ -29,12 +29,15 @@ from .http_door import HttpDoor
 from .metrics import PoolMetrics
 from .owner import owner_ended
 from .publisher import Publisher
+from .recorder import Recorder
 from .rest_api import RestApi
 from .scheduler import Scheduler
 from .servables import runtime
-from .servables.loaders import SavedModelLoader
+from .servables.loaders import PathLoader
 from .statistics import Statistics
 from .transport import DoorConnection
+from .warmup import WarmingLoader
+from .warmup_metrics import WarmupMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -66,13 +69,9 @@ class Pool:
         self._batching = batching = Batching(options.batching, batches.record)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="tfserve-pool", daemon=True)
-        tags = tuple(options.inference.saved_model_tags.split(","))
-
-        def loader(model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
-            return batching.loader(model.name, path, SavedModelLoader(path, tags))
-
+        self._warmup_metrics = WarmupMetrics()
         self._core: ServerCore[Servable] = ServerCore(
-            loader, options.core, on_config=batching.configure
+            self._loader, options.core, on_config=batching.configure
         )
         statistics = Statistics(lambda name: bool(self._core.monitor.versions(name)))
         self._scheduler = Scheduler(
@@ -82,15 +81,18 @@ class Pool:
             max_in_flight_per_model=options.inference.max_in_flight_per_model,
             has_queues=batching.has_queues,
         )
+        recorder = Recorder(self._core)
         self._rest = RestApi(
             self._core,
             self._scheduler,
             statistics,
+            recorder,
             check_method_name=options.inference.enable_signature_method_name_check,
         )
         self.metrics = PoolMetrics(
             options.pool_id, self._core, self._scheduler, statistics, runtime.device_memory
         )
+        self.metrics.register(self._warmup_metrics.families)
         self.metrics.register(partial(batches.families, batching.thread_pool_name))
         self.publisher = Publisher(self._core, batching)
         self._control = Control(
@@ -98,6 +100,7 @@ class Pool:
             self._core,
             statistics,
             metrics=self.metrics,
+            recorder=recorder,
             unpublish=self.publisher.unpublish,
             runtime=runtime.describe,
             open_http=self._open_http,
@@ -119,6 +122,20 @@ class Pool:
     def owner_pid(self) -> int:
         """The process of the Jupyter server whose doors it serves."""
         return self._options.owner_pid
+
+    def _loader(self, model: ModelConfig, _servable: ServableId, path: str) -> Loader[Servable]:
+        options = self._options.load
+        plain = PathLoader(
+            path,
+            tags=tuple(options.saved_model_tags.split(",")),
+            prefer_tflite=options.prefer_tflite_model,
+            interpreters=options.num_tflite_pools,
+        )
+        loader = self._batching.loader(model.name, path, plain)
+        if not options.enable_model_warmup:
+            return loader
+        iterations = max(options.num_request_iterations_for_warmup, 1)
+        return WarmingLoader(loader, path, iterations, self._warmup_metrics.record)
 
     # Life
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..wire import Request
     from .call import Call
     from .core.server_core import ServerCore
+    from .recorder import Recorder
     from .scheduler import Scheduler
     from .servables.base import Servable
     from .statistics import Statistics
@@ -44,12 +45,14 @@ class RestApi:
         core: ServerCore[Servable],
         scheduler: Scheduler,
         statistics: Statistics,
+        recorder: Recorder,
         *,
         check_method_name: bool = False,
     ) -> None:
         self._core = core
         self._scheduler = scheduler
         self._statistics = statistics
+        self._recorder = recorder
         self._check_method = check_method_name
 
     def handle(
@@ -75,6 +78,7 @@ class RestApi:
             call = PredictCall(self._core, tally, spec, request)
         else:
             call = ScoreCall(self._core, tally, route, request, check_method=self._check_method)
+        call = self._recorder.watch(route.api, spec.name, call)
         # The time that a call takes goes with the size of its body, here by powers of two.
         kind = (request.target, len(request.body).bit_length())
         return tally.cancellable(

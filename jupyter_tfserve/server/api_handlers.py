@@ -68,7 +68,8 @@ class ModelsHandler(ManagementHandler):
 
     hints = _HINTS | {
         Code.NOT_FOUND: "A model is a directory on the server's machine whose numbered folders are "
-        "its versions, such as /models/m with /models/m/1/saved_model.pb"
+        "its versions, such as /models/m with /models/m/1/saved_model.pb, or a file of Keras or "
+        "TFLite"
     }
 
     @web.authenticated
@@ -96,6 +97,27 @@ class ModelHandler(ManagementHandler):
         """Take it out of the configuration, or withdraw it where a notebook has published it."""
         await self.manager.unload(name)
         self.reply({})
+
+
+class RecordHandler(ManagementHandler):
+    """The recording of calls of one model, to be replayed at its next load."""
+
+    hints = _HINTS | {
+        Code.ALREADY_EXISTS: '"replace": true, or --replace in a notebook, replaces the file',
+        Code.FAILED_PRECONDITION: "What the error names has to be put right first",
+    }
+
+    @web.authenticated
+    @authorized("read")
+    async def get(self, name: str) -> None:
+        """Tell how far it is."""
+        self.reply(await self.manager.record(name, "state"))
+
+    @web.authenticated
+    @authorized("write")
+    async def post(self, name: str) -> None:
+        """Start it, stop it or save what was recorded."""
+        self.reply(await self.manager.record(name, **recording_from_json(self.json_object())))
 
 
 class LabelHandler(ManagementHandler):
@@ -217,6 +239,30 @@ class ConfigHandler(ManagementHandler):
         if not isinstance(models, list) or not all(isinstance(m, dict) for m in models):
             raise invalid_argument('Expected {"models": [{"name", "base_path", ...}, ...]}')
         return ModelServerConfig(tuple(model_from_json(model) for model in models))
+
+
+def recording_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request asks of a recording.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT, naming the field.
+    """
+    fields = {"start": ("version", "limit"), "stop": (), "save": ("path", "replace")}
+    action = data.get("action")
+    if not isinstance(action, str) or action not in fields:
+        raise invalid_argument("Expected 'action' to be one of start, stop and save")
+    unknown = data.keys() - {"action", *fields[action]}
+    if unknown:
+        raise invalid_argument(f"Unknown field of {action}: {', '.join(sorted(unknown))}")
+    for field in ("version", "limit"):
+        if type(data.get(field, 1)) is not int and data[field] is not None:
+            raise invalid_argument(f"Expected '{field}' to be a whole number")
+    path = data.get("path")
+    if path is not None and not (isinstance(path, str) and path.startswith("/")):
+        raise invalid_argument("Expected 'path' to be an absolute path on the server's machine")
+    if not isinstance(data.get("replace", False), bool):
+        raise invalid_argument("Expected 'replace' to be true or false")
+    return dict(data)
 
 
 def model_from_json(data: Mapping[str, Any]) -> ModelConfig:

@@ -18,6 +18,7 @@ from .api_handlers import (
     ModelsHandler,
     PoolRestartHandler,
     PoolsHandler,
+    RecordHandler,
 )
 from .event_hub import EventHub
 from .event_stream import EventsHandler
@@ -104,6 +105,7 @@ class TFServeExtension(ExtensionApp):
                 (path, UploadHandler, rest),
                 (r"/tfserve/api/models", ModelsHandler, api),
                 (r"/tfserve/api/models/([^/]+)", ModelHandler, api),
+                (r"/tfserve/api/models/([^/]+)/record", RecordHandler, api),
                 (r"/tfserve/api/models/([^/]+)/labels/([^/]+)", LabelHandler, api),
                 (r"/tfserve/api/pools", PoolsHandler, api),
                 (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),

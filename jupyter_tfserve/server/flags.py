@@ -19,6 +19,8 @@ VALUES = (
     "saved_model_tags",
     "monitoring_config_file",
     "batching_parameters_file",
+    "num_request_iterations_for_warmup",
+    "num_tflite_pools",
     "kernel_name",
 )
 """Flags that take a value, in the order in which --help tells them."""
@@ -30,6 +32,8 @@ SWITCHES = (
     "enable_greedy_batching",
     "enable_batching",
     "enable_per_model_batching_parameters",
+    "enable_model_warmup",
+    "prefer_tflite_model",
     "strict_start",
 )
 """Flags that are on or off; bare is on."""
@@ -52,11 +56,7 @@ UNUSED = frozenset(
         "per_process_gpu_memory_fraction",
         "grpc_channel_arguments",
         "grpc_max_threads",
-        "enable_model_warmup",
-        "num_request_iterations_for_warmup",
         "remove_unused_fields_from_bundle_metagraph",
-        "prefer_tflite_model",
-        "num_tflite_pools",
         "num_tflite_interpreters_per_pool",
         "xla_cpu_compilation_enabled",
         "xla_gpu_compilation_enabled",

@@ -157,6 +157,27 @@ class PoolManager(PoolSettings):
             self._get(name)
             await self._apply(self._without(name))
 
+    async def record(self, name: str, action: str, **parameters: Any) -> dict[str, Any]:
+        """Record calls of a model for its warm-up, or tell how far that is.
+
+        Args:
+            name: the model's.
+            action: ``start``, ``stop``, ``save`` or ``state``.
+            parameters: ``version`` and ``limit`` of a start, ``path`` and ``replace`` of a save.
+
+        Returns:
+            The state of the recording.
+
+        Raises:
+            ServingError: NOT_FOUND for a model that is not served; the pool's refusal.
+        """
+        client = self.client_for(ModelSpec(name))
+        if client is None:
+            raise ServingError(Code.NOT_FOUND, f"Could not find any versions of model {name}")
+        call = {"model": name, "action": action, **parameters}
+        answer: dict[str, Any] = await client.call("record", call, _CALL_S)
+        return answer
+
     async def set_labels(self, name: str, labels: Mapping[str, int]) -> None:
         """Replace the labels of a model.
 

@@ -17,8 +17,8 @@ class PoolSettings(LoggingConfigurable):
     model_base_path = Unicode(
         "",
         config=True,
-        help="Folder whose numbered sub-folders are the versions of the model to serve. "
-        "Ignored where model_config_file is set.",
+        help="Folder whose numbered sub-folders are the versions of the model to serve, or a file "
+        "of Keras or TFLite. Ignored where model_config_file is set.",
     )
     model_config_file = Unicode(
         "",
@@ -53,6 +53,25 @@ class PoolSettings(LoggingConfigurable):
     )
     saved_model_tags = Unicode(
         "serve", config=True, help="Comma-separated tags of the graph to load from a SavedModel."
+    )
+    enable_model_warmup = Bool(
+        True,
+        config=True,
+        help="Replay the requests in a version's assets.extra/tf_serving_warmup_requests before it "
+        "becomes available.",
+    )
+    num_request_iterations_for_warmup = Int(
+        0, config=True, help="How often each of these requests is replayed; 0 is once."
+    )
+    prefer_tflite_model = Bool(
+        False,
+        config=True,
+        help="Serve model.tflite where a version has one beside its SavedModel.",
+    )
+    num_tflite_pools = Int(
+        0,
+        config=True,
+        help="TFLite interpreters of a model that may run at a time; 0 is one for each CPU.",
     )
     enable_signature_method_name_check = Bool(
         False, config=True, help="Refuse calls whose signature has another method name."
@@ -138,7 +157,6 @@ class PoolSettings(LoggingConfigurable):
                 "max_in_flight": self.max_in_flight,
                 "max_in_flight_per_model": self.max_in_flight_per_model,
                 "max_body_bytes": self.max_body_bytes,
-                "saved_model_tags": self.saved_model_tags,
                 "enable_signature_method_name_check": self.enable_signature_method_name_check,
             },
             "batching": {
@@ -146,6 +164,13 @@ class PoolSettings(LoggingConfigurable):
                 "enable_batching": self.enable_batching,
                 "batching_parameters_file": self.batching_parameters_file,
                 "enable_per_model_batching_parameters": self.enable_per_model_batching_parameters,
+            },
+            "load": {
+                "saved_model_tags": self.saved_model_tags,
+                "enable_model_warmup": self.enable_model_warmup,
+                "num_request_iterations_for_warmup": self.num_request_iterations_for_warmup,
+                "prefer_tflite_model": self.prefer_tflite_model,
+                "num_tflite_pools": self.num_tflite_pools,
             },
             "http": self.http,
         }

@@ -14,6 +14,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import arithmetic
 import examples
+import files
 import rows
 import tensors
 import workloads
@@ -45,6 +46,13 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "column_sum": workloads.column_sum,
     "rows": rows.rows,
     "functions": rows.functions,
+    "keras": files.keras_functional,
+    "keras_files": files.keras_files,
+    "tflite": files.tflite,
+    "tflite_signatures": files.tflite_signatures,
+    "tflite_uint8": files.tflite_uint8,
+    "tflite_flex": files.tflite_flex,
+    "tflite_beside": files.tflite_beside,
 }
 
 

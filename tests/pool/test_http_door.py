@@ -12,6 +12,7 @@ from jupyter_tfserve.metrics import Family, Kind
 from jupyter_tfserve.pool.core.server_core import CoreOptions, ServerCore
 from jupyter_tfserve.pool.http_door import HttpDoor
 from jupyter_tfserve.pool.metrics import PoolMetrics
+from jupyter_tfserve.pool.recorder import Recorder
 from jupyter_tfserve.pool.rest_api import RestApi
 from jupyter_tfserve.pool.scheduler import Scheduler
 from jupyter_tfserve.pool.statistics import Statistics
@@ -65,7 +66,7 @@ async def client() -> AsyncIterator[Client]:
         asyncio.get_running_loop(), timeout_s=0, max_in_flight=8, max_in_flight_per_model=8
     )
     metrics = PoolMetrics("p", core, scheduler, statistics, lambda _device: 0)
-    yield Client(RestApi(core, scheduler, statistics), metrics)
+    yield Client(RestApi(core, scheduler, statistics, Recorder(core)), metrics)
     scheduler.close()
     core.close()
 

@@ -64,6 +64,7 @@ class FakePool:
         problems: Why models have no version to load, by name.
         refusal: What every reload is refused with.
         label_refusal: What a reload that lists labels is refused with.
+        recorded: The models whose recording was started.
         late: Whether reloads are carried out but never replied to.
         families: The metrics that it tells.
         counts: The counts of versions that it tells.
@@ -87,6 +88,7 @@ class FakePool:
         self.refusal: ServingError | None = None
         self.label_refusal: ServingError | None = None
         self.late = False
+        self.recorded: set[str] = set()
         self.families: list[Family] = []
         self.counts: list[dict[str, Any]] = []
         self.held: asyncio.Event | None = None
@@ -192,6 +194,20 @@ class FakePool:
                 return {"metrics_path": "/metrics"}
             case "poll" | "shutdown" | "open_http":
                 return {}
+            case "record":
+                if params["action"] != "start" and params["model"] not in self.recorded:
+                    text = f"Model {params['model']} is not being recorded"
+                    raise ServingError(Code.NOT_FOUND, text)
+                self.recorded.add(params["model"])
+                return {
+                    "model": params["model"],
+                    "version": params.get("version") or 1,
+                    "recording": params["action"] in ("start", "state"),
+                    "recorded": 0,
+                    "limit": params.get("limit") or 100,
+                    "bytes": 0,
+                    "file": params.get("path"),
+                }
             case "unpublish":
                 self.set_state(params["name"], 1, ManagerState.END)
                 return {}

@@ -228,7 +228,7 @@ def routes(server: Server) -> list[tuple[str, str]]:
         (method, path.replace("([^/]+)", "x").replace("(?i:v1)/.*", "v1/models/x"))
         for method, path in mounted(server)
     ]
-    assert len({path for _, path in found}) == 10
+    assert len({path for _, path in found}) == 11
     return found
 
 
@@ -257,3 +257,39 @@ async def test_each_verb_asks_for_its_own_leave(server: Server, pools: Pools) ->
             action = "execute"
         assert asked == [(action, "tfserve")], (method, path)
     assert pools.hosts == []
+
+
+async def test_the_recording_of_a_models_calls(server: Server, pools: Pools) -> None:
+    assert (await ask(server, "GET", "models/m/record")).status == 404
+    await ask(server, "POST", "models", MODEL)
+    path = "models/team%2Fm/record"
+    missing = await ask(server, "GET", path)
+    assert (missing.status, missing.json["error"]) == (404, "Model team/m is not being recorded")
+    started = await ask(server, "POST", path, {"action": "start", "version": 1, "limit": 5})
+    assert started.status == 200
+    assert (started.json["version"], started.json["limit"]) == (1, 5)
+    assert (await ask(server, "GET", path)).json["recording"]
+    saved = await ask(server, "POST", path, {"action": "save", "path": "/f", "replace": True})
+    assert saved.json["file"] == "/f"
+    asked = [params for method, params in pools.pool.calls if method == "record"]
+    assert asked[-1] == {"model": "team/m", "action": "save", "path": "/f", "replace": True}
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({}, "'action'"),
+        ({"action": "begin"}, "'action'"),
+        ({"action": "stop", "limit": 1}, "Unknown field of stop: limit"),
+        ({"action": "start", "version": "1"}, "'version'"),
+        ({"action": "start", "limit": True}, "'limit'"),
+        ({"action": "save", "path": "here"}, "'path'"),
+        ({"action": "save", "replace": 1}, "'replace'"),
+    ],
+)
+async def test_a_recording_of_another_form_is_refused_by_name(
+    server: Server, pools: Pools, value: Any, words: str
+) -> None:
+    reply = await ask(server, "POST", "models/m/record", value)
+    assert reply.status == 400
+    assert words in reply.json["error"]

@@ -22,6 +22,11 @@ from jupyter_tfserve.server.flags import normalise
         ),
         (["--log-level", "DEBUG"], ["--log-level", "DEBUG"]),
         (["--port", "0", "--enable_profiler", "false", "--strict_start"], ["--strict_start=true"]),
+        (["--enable_model_warmup=false"], ["--enable_model_warmup=false"]),
+        (
+            ["--prefer_tflite_model", "--num_tflite_pools", "2"],
+            ["--prefer_tflite_model=true", "--num_tflite_pools=2"],
+        ),
         (["--model_name"], ["--model_name"]),  # traitlets says what is missing
     ],
 )
@@ -32,12 +37,10 @@ def test_each_spelling_becomes_one_that_traitlets_reads(argv: list[str], normal:
 
 
 def test_flags_without_a_meaning_here_are_taken_with_a_notice() -> None:
-    flags = normalise(
-        ["--enable_model_warmup", "--port=0", "--enable_profiler=false", "--port=8500"]
-    )
+    flags = normalise(["--mixed_precision", "--port=0", "--enable_profiler=false", "--port=8500"])
     assert flags.argv == []
     assert flags.notices == [
-        "--enable_model_warmup has no effect here",
+        "--mixed_precision has no effect here",
         "--port has no effect here",
     ]
 

@@ -101,6 +101,11 @@ async def test_answers_are_as_described(server: Server, pools: Pools) -> None:
     assert labels["team/m"] == {"a": 1, "stable": 1}
     assert (await ask(server, "DELETE", label)).status == 200
     assert (await ask(server, "DELETE", label)).status == 404
+    recording = "models/team%2Fm/record"
+    assert (await ask(server, "GET", recording)).status == 404
+    assert (await ask(server, "POST", recording, {"action": "start", "limit": 5})).status == 200
+    assert (await ask(server, "POST", recording, {"action": "save", "replace": True})).status == 200
+    assert (await ask(server, "GET", recording)).status == 200
     config = await ask(server, "GET", "config")
     assert (await ask(server, "PUT", "config", config.json)).status == 200
     assert (await ask(server, "PUT", "config", b"oops", TEXT)).status == 400

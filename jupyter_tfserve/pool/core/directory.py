@@ -13,9 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _VERSION = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)[ \t\n\v\f\r]*", re.ASCII)
-_MODEL_FILES = frozenset({"saved_model.pb", "saved_model.pbtxt", "model.tflite"})
-_MODEL_SUFFIXES = (".keras", ".h5")
+SAVED_MODEL_FILES = frozenset({"saved_model.pb", "saved_model.pbtxt"})
+TFLITE_SUFFIX = ".tflite"
+TFLITE_FILE = f"model{TFLITE_SUFFIX}"
+KERAS_SUFFIXES = (".keras", ".h5")
+_FILE_SUFFIXES = (*KERAS_SUFFIXES, TFLITE_SUFFIX)
+_MODEL_FILES = SAVED_MODEL_FILES | {TFLITE_FILE}
 _MODEL_FILES_TEXT = "saved_model.pb, saved_model.pbtxt, model.tflite, *.keras or *.h5"
+FILE_VERSION = 1
+"""The version that a model file stands for which is the base path itself."""
 _MAX_NAMES = 5
 
 
@@ -49,9 +55,13 @@ def parse_version(name: str) -> int | None:
 def list_versions(base_path: str) -> Listing:
     """Look at a base path; of two names for one number the lexicographically last one counts.
 
+    A base path that is itself a file of Keras or TFLite is version 1.
+
     Raises:
         OSError: The base path cannot be listed.
     """
+    if base_path.endswith(_FILE_SUFFIXES) and Path(base_path).is_file():
+        return Listing({FILE_VERSION: base_path})
     versions: dict[int, str] = {}
     others = []
     for name in sorted(path.name for path in Path(base_path).iterdir()):
@@ -71,23 +81,29 @@ def is_complete(path: str) -> bool:
         names = [entry.name for entry in Path(path).iterdir()]
     except OSError:
         return False
-    return any(name in _MODEL_FILES or name.endswith(_MODEL_SUFFIXES) for name in names)
+    return any(name in _MODEL_FILES or name.endswith(KERAS_SUFFIXES) for name in names)
 
 
 def fingerprint(path: str) -> Hashable:
-    """Names, sizes and times of everything below ``path``; differs once a file was changed."""
+    """Names, sizes and times of ``path`` or all below it; differs once a file was changed."""
     return frozenset(_entries(path))
 
 
 def _entries(path: str) -> Iterator[tuple[str, int, int]]:
+    for file in _files(path):
+        try:
+            stat = file.stat()
+        except OSError:  # gone meanwhile
+            continue
+        yield str(file), stat.st_size, stat.st_mtime_ns
+
+
+def _files(path: str) -> Iterator[Path]:
+    if Path(path).is_file():
+        yield Path(path)
     for folder, _, names in os.walk(path):
         for name in names:
-            file = Path(folder, name)
-            try:
-                stat = file.stat()
-            except OSError:  # gone meanwhile
-                continue
-            yield str(file), stat.st_size, stat.st_mtime_ns
+            yield Path(folder, name)
 
 
 def explain(listing: Listing, base_path: str, name: str) -> str | None:
@@ -100,7 +116,10 @@ def explain(listing: Listing, base_path: str, name: str) -> str | None:
     if listing.versions:
         return None
     found = f"Found {_join(listing.others)}." if listing.others else "It is empty."
-    if not _MODEL_FILES.isdisjoint(listing.others):
+    files = [name for name in listing.others if name.endswith(_FILE_SUFFIXES)]
+    if files:
+        found = f"To serve one file, give its own path, such as {Path(base_path, files[0])}."
+    if not SAVED_MODEL_FILES.isdisjoint(listing.others):
         found = (
             "This folder itself is a SavedModel: move its content into a numbered sub-directory, "
             f"such as {Path(base_path, '1')}."

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ...codec.deep import Tensor
     from ...servable import SignatureInfo
+    from ..warmup import Warmup
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class Servable(ABC):
     footprint: Footprint
     batching: VersionBatching = NEVER
     """Which signatures may be run in batches, and how."""
+    path: str | None = None
+    """The version's directory or file; None for a model that was made in this process."""
+    warmup: Warmup | None = None
+    """How it was warmed up; None where there was nothing to replay."""
 
     @abstractmethod
     def call(

@@ -5,23 +5,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tensorflow.core.framework import types_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow_serving.apis import get_model_metadata_pb2
-
 from ...servable import SignatureInfo
 from .base import Footprint, Servable
+from .definition import PREDICT_METHOD, debug_text_of, metadata_of
 from .live_calls import TracedCall
 from .live_model import live_calls
-from .proto_text import debug_text, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...codec.deep import Tensor
-    from ...servable import TensorInfo
-
-_METHOD = "tensorflow/serving/predict"
 
 
 class LiveServable(Servable):
@@ -37,7 +30,10 @@ class LiveServable(Servable):
         self._calls = live_calls(model, signatures, freeze=freeze)
         self.signatures = {
             key: SignatureInfo(
-                key, dict(sorted(call.inputs.items())), dict(sorted(call.outputs.items())), _METHOD
+                key,
+                dict(sorted(call.inputs.items())),
+                dict(sorted(call.outputs.items())),
+                PREDICT_METHOD,
             )
             for key, call in self._calls.items()
         }
@@ -64,8 +60,7 @@ class LiveServable(Servable):
     @cached_property
     def metadata(self) -> str:  # type: ignore[override]
         """All signatures as TensorFlow Serving's printer writes them."""
-        definitions = {key: _definition(info) for key, info in self.signatures.items()}
-        return to_json(get_model_metadata_pb2.SignatureDefMap(signature_def=definitions))
+        return metadata_of(self.signatures)
 
     def why_not_repeatable(self, signature: str) -> str | None:
         """See :meth:`Servable.why_not_repeatable`."""
@@ -73,33 +68,12 @@ class LiveServable(Servable):
 
     def debug_text(self, signature: str) -> str:
         """The signature as errors quote it; see :meth:`Servable.debug_text`."""
-        return debug_text(_definition(self.signatures[signature]))
+        return debug_text_of(self.signatures[signature])
 
     def close(self) -> None:
         """Let go of the model and of the copies of its weights."""
         self._calls = {}
         self._kept = None
-
-
-def _definition(info: SignatureInfo) -> meta_graph_pb2.SignatureDef:
-    return meta_graph_pb2.SignatureDef(
-        inputs={name: _tensor(tensor) for name, tensor in info.inputs.items()},
-        outputs={name: _tensor(tensor) for name, tensor in info.outputs.items()},
-        method_name=info.method_name,
-    )
-
-
-def _tensor(info: TensorInfo) -> meta_graph_pb2.TensorInfo:
-    tensor = meta_graph_pb2.TensorInfo(
-        name=info.tensor, dtype=types_pb2.DataType.Value(f"DT_{info.dtype.upper()}")
-    )
-    if info.shape is None:
-        tensor.tensor_shape.unknown_rank = True
-    else:
-        tensor.tensor_shape.SetInParent()
-        for size in info.shape:
-            tensor.tensor_shape.dim.add(size=size)
-    return tensor
 
 
 def _footprint(variables: Sequence[tuple[str, Any, Any]]) -> Footprint:

@@ -40,7 +40,13 @@ def keras_function(
         ServingError: INVALID_ARGUMENT for a model that has no fixed inputs.
     """
     check_backend()
-    taken, given = _structures(model)
+    nested = structures(model)
+    if nested is None:
+        raise invalid_argument(
+            f"The Keras model {model.name} has no fixed inputs. Say what it takes: "
+            'signatures=Signature(inputs={"x": ("float32", [-1, 4])})'
+        )
+    taken, given = nested
     names = (
         sorted(taken)
         if isinstance(taken, Mapping)
@@ -57,8 +63,11 @@ def keras_function(
     return run, specs, _output_names(model, given)
 
 
-def _structures(model: Any) -> tuple[Any, Any]:
-    """The symbolic inputs and outputs of a functional model, nested as it takes them."""
+def structures(model: Any) -> tuple[Any, Any] | None:
+    """The symbolic inputs and outputs of a functional model, nested as it takes them.
+
+    None for a model that has no fixed inputs.
+    """
     try:
         if isinstance(model, sys.modules["keras"].Sequential):
             return model.inputs[0], model.outputs[0]
@@ -66,10 +75,7 @@ def _structures(model: Any) -> tuple[Any, Any]:
             return model.input, model.output
     except AttributeError:  # Keras's answer for a model that has not been told its inputs
         pass
-    raise invalid_argument(
-        f"The Keras model {model.name} has no fixed inputs. Say what it takes: "
-        'signatures=Signature(inputs={"x": ("float32", [-1, 4])})'
-    )
+    return None
 
 
 def _output_names(model: Any, given: Any) -> list[str]:

@@ -1,10 +1,11 @@
-"""How servables come to be loaded: from a version's directory, or from this process's memory."""
+"""How servables come to be loaded: from a version's path, or from this process's memory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..core.loader import Loader
+from .kinds import Kind, find_model
 from .saved_model import SavedModelServable
 
 if TYPE_CHECKING:
@@ -13,24 +14,56 @@ if TYPE_CHECKING:
     from .base import Servable
 
 
-class SavedModelLoader(Loader["Servable"]):
-    """Loads one version of a SavedModel."""
+class PathLoader(Loader["Servable"]):
+    """Loads one version from the file system, whatever kind of model it is.
 
-    def __init__(self, path: str, tags: Sequence[str]) -> None:
+    Args:
+        path: the version's directory, or its only file.
+        tags: of the graph to load from a SavedModel.
+        prefer_tflite: whether a ``model.tflite`` is taken before any other kind.
+        interpreters: how many calls of a TFLite model may run at a time; 0 is one for each CPU.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        tags: Sequence[str] = ("serve",),
+        prefer_tflite: bool = False,
+        interpreters: int = 0,
+    ) -> None:
         self._path = path
         self._tags = tags
+        self._prefer_tflite = prefer_tflite
+        self._interpreters = interpreters
         self._servable: Servable | None = None
 
     def load(self) -> Servable:
         """Restore the model; see :meth:`Loader.load`."""
-        self._servable = SavedModelServable(self._path, self._tags)
-        return self._servable
+        self._servable = servable = self._load()
+        servable.path = self._path
+        return servable
 
     def unload(self) -> None:
         """Close the model."""
         if self._servable is not None:
             self._servable.close()
             self._servable = None
+
+    def _load(self) -> Servable:
+        kind, file = find_model(self._path, prefer_tflite=self._prefer_tflite)
+        match kind:
+            case Kind.SAVED_MODEL:
+                return SavedModelServable(file, self._tags)
+            case Kind.KERAS:
+                from .keras_file import exported
+
+                with exported(file) as folder:
+                    return SavedModelServable(folder)
+            case Kind.TFLITE:
+                from .tflite import TFLiteServable
+
+                return TFLiteServable(file, self._interpreters)
 
 
 class LiveLoader(Loader["Servable"]):

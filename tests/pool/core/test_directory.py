@@ -56,6 +56,26 @@ def test_only_numbered_complete_directories_are_versions(tmp_path, add_version):
     assert listing.others == ("tmp",)
 
 
+@pytest.mark.parametrize("name", ["net.keras", "net.h5", "net.tflite"])
+def test_a_model_file_as_the_base_path_is_version_1(tmp_path, name):
+    file = tmp_path / name
+    with pytest.raises(FileNotFoundError):
+        list_versions(str(file))
+    file.write_text("model")
+    listing = list_versions(str(file))
+    assert (listing.versions, listing.incomplete) == ({1: str(file)}, ())
+    before = fingerprint(str(file))
+    file.write_text("another model")
+    assert fingerprint(str(file)) != before
+
+
+def test_another_file_as_the_base_path_is_no_model(tmp_path):
+    file = tmp_path / "saved_model.pb"
+    file.write_text("model")
+    with pytest.raises(NotADirectoryError):
+        list_versions(str(file))
+
+
 def test_of_two_names_for_one_number_the_last_counts(tmp_path, add_version):
     add_version(tmp_path, "0001")
     add_version(tmp_path, "001")
@@ -87,6 +107,12 @@ def test_a_base_path_that_is_a_saved_model_is_recognised(tmp_path):
     text = explain(list_versions(str(tmp_path)), str(tmp_path), "m")
     assert "This folder itself is a SavedModel" in text
     assert f"such as {tmp_path}/1." in text
+
+
+def test_a_folder_of_model_files_tells_how_to_serve_one(tmp_path):
+    (tmp_path / "prices.keras").write_text("model")
+    text = explain(list_versions(str(tmp_path)), str(tmp_path), "m")
+    assert text.endswith(f"give its own path, such as {tmp_path}/prices.keras.")
 
 
 def test_an_incomplete_version_is_explained_beside_complete_ones(tmp_path, add_version):
