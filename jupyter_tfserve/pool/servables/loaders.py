@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.loader import Loader
+from .executors import load_saved_model
 from .kinds import Kind, find_model
-from .saved_model import SavedModelServable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,12 +54,12 @@ class PathLoader(Loader["Servable"]):
         kind, file = find_model(self._path, prefer_tflite=self._prefer_tflite)
         match kind:
             case Kind.SAVED_MODEL:
-                return SavedModelServable(file, self._tags)
+                return load_saved_model(file, self._tags)
             case Kind.KERAS:
                 from .keras_file import exported
 
                 with exported(file) as folder:
-                    return SavedModelServable(folder)
+                    return load_saved_model(folder, ("serve",))
             case Kind.TFLITE:
                 from .tflite import TFLiteServable
 
