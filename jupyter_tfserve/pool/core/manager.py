@@ -94,6 +94,23 @@ class AspiredVersionsManager(Generic[T]):
             if self._roster.aspire(name, aspired) or mended:
                 self._changed.notify_all()
 
+    def outcome(self, name: str) -> ServableState | None:
+        """What has come of a model's aspired versions, if no event will tell: all are through.
+
+        A version that is aspired anew before its unload has begun never leaves.
+        """
+        roster = self._roster
+        with self._changed:
+            harnesses = roster.harnesses.get(name, {})
+            stay = [h for h in harnesses.values() if roster.is_aspired(h) and not h.cancelled]
+            for harness in stay:
+                if harness.phase is Phase.READY:
+                    return _state(harness, ManagerState.AVAILABLE, None)
+            failed = [harness for harness in stay if harness.phase is Phase.ERROR]
+            if failed and len(failed) == len(roster.aspired.get(name, {})):
+                return _state(failed[0], ManagerState.END, failed[0].error)
+        return None
+
     def close(self, timeout: float = 30.0) -> None:
         """Unload everything and end the manager thread.
 

@@ -172,6 +172,8 @@ class ServerCore(Generic[T]):
                 reason = self._source.starved(name)
                 if reason is not None:
                     outcomes.give_up(name, reason)
+                if (state := self._manager.outcome(name)) is not None:
+                    outcomes.take(state)
             outcomes.wait(None if wait is True else float(wait), kind)
 
     def config(self) -> ModelServerConfig:

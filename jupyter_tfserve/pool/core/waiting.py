@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class FirstOutcomes:
     """Follows new models until each has one version AVAILABLE or ended.
 
-    Opened before the models are aspired, so that no event is missed; versions that were there
-    before, and may still be on their way out, do not count. A context manager.
+    Opened before the models are aspired, so that no event is missed. Of versions that were there
+    before only those count that are said to stay, by :meth:`take`; others may be on their way out.
+    A context manager.
     """
 
     def __init__(self, bus: EventBus, names: Iterable[str]) -> None:
@@ -70,18 +71,25 @@ class FirstOutcomes:
                     f"{len(self._failures)} {kind}(s) did not become available: {listed}}}",
                 )
 
+    def take(self, state: ServableState) -> None:
+        """Count the state of a version that is there already, and stays."""
+        with self._lock:
+            self._settle_by(state)
+
     def _on_state(self, state: ServableState) -> None:
         with self._lock:
-            name = state.id.name
-            if name not in self._pending:
-                return
             if state.state is ManagerState.START:
-                self._started.add(state.id)
-            elif state.id in self._started and state.state is ManagerState.AVAILABLE:
-                self._settle(name, None)
-            elif state.id in self._started and state.state is ManagerState.END:
-                error = ServingError(state.code, state.message)
-                self._settle(name, f"{state.id} due to error: {error}")
+                if state.id.name in self._pending:
+                    self._started.add(state.id)
+            elif state.id in self._started:
+                self._settle_by(state)
+
+    def _settle_by(self, state: ServableState) -> None:
+        if state.state is ManagerState.AVAILABLE:
+            self._settle(state.id.name, None)
+        elif state.state is ManagerState.END:
+            error = ServingError(state.code, state.message)
+            self._settle(state.id.name, f"{state.id} due to error: {error}")
 
     def _settle(self, name: str, failure: str | None) -> None:
         if name not in self._pending:

@@ -12,6 +12,7 @@ from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.servable import ModelSpec, ServableId
 
 LOADED = "START LOADING AVAILABLE"
+TIMEOUT = 20.0
 
 
 def version_of(core, name="m", **spec):
@@ -137,6 +138,26 @@ class TestReload:
             core.reload_config(configure(m=tmp_path), wait=False)
         events.wait("m", 1, "AVAILABLE", times=2)
         assert version_of(core) == 1
+
+    def test_a_version_that_is_wanted_again_before_it_left_counts_as_it_is(
+        self, make_core, loaders, tmp_path, add_version, configure, monkeypatch
+    ):
+        core, events = make_core()
+        good, bad = tmp_path / "good", tmp_path / "bad"
+        add_version(good, 1)
+        add_version(bad, 2)
+        loaders.fail("bad", 2)
+        with pytest.raises(ServingError):
+            core.reload_config(configure(good=good, bad=bad))
+        # The manager does not get round to it between the two configurations.
+        monkeypatch.setattr(core._manager, "_policy", lambda _: None)
+        monkeypatch.setattr(core._manager._roster, "take_lapsed", lambda: None)
+        core.reload_config(ModelServerConfig())
+        core.reload_config(configure(good=good), wait=TIMEOUT)
+        error = refused(core.reload_config, configure(good=good, bad=bad), wait=TIMEOUT)
+        assert error.code is Code.UNKNOWN
+        assert "bad bad 2" in error.message
+        assert events.trail("good", 1) == LOADED
 
     def test_the_versions_of_a_life_before_do_not_count(
         self, make_core, loaders, tmp_path, add_version, configure
