@@ -271,7 +271,7 @@ def _as_tensorflow(text: bytes, array: Array) -> bytes:
 def _has_long(text: bytes, array: Array) -> bool:
     """Whether there may be a whole number of nine digits."""
     if array.size <= _PRETTY:
-        return text.find(b"0.0") >= 0
+        return text.find(b"0.0,") >= 0 or text.find(b"0.0]") >= 0
     peak = np.abs(array).max()
     if not np.isfinite(peak):
         peak = np.abs(array[np.isfinite(array)]).max(initial=0)
