@@ -6,6 +6,7 @@ The fields are those of TensorFlow Serving's ``ModelServerConfig``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from .errors import ServingError, invalid_argument
 TENSORFLOW = "tensorflow"
 BATCHING = ("off", "greedy")
 """How a model can be asked to be batched."""
+_DEVICE = re.compile(r"/?(?:CPU(?::0)?|GPU:([0-9]{1,4}))", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,9 @@ VersionPolicy = Latest | All | Specific
 class ModelConfig:
     """One model: where its versions lie, which of them to serve, and their labels.
 
-    ``batching`` is how its runs are batched, one of :data:`BATCHING`; empty is as the pool is told.
-    TensorFlow Serving's format has no field for it.
+    TensorFlow Serving's format has no field for some: ``batching`` is how its runs are batched, one
+    of :data:`BATCHING`; empty is as the pool is told. ``pool`` and ``device`` say where it is to be
+    held; empty leaves it to the server.
     """
 
     name: str
@@ -53,6 +56,8 @@ class ModelConfig:
     policy: VersionPolicy = field(default_factory=Latest)
     labels: Mapping[str, int] = field(default_factory=dict)
     batching: str = ""
+    pool: str = ""
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class ModelServerConfig:
 
 def _validate(model: ModelConfig) -> None:
     _validate_values(model)
+    device_name(model.device, f"model {model.name}")
     if not model.base_path.startswith("/") and "://" not in model.base_path:
         raise invalid_argument(
             f"Expected model {model.name} to have an absolute path or URI; "
@@ -126,6 +132,24 @@ def _validate_values(model: ModelConfig) -> None:
         raise invalid_argument(
             f"Model {model.name} asks for {model.policy.num_versions} versions, beyond uint32"
         )
+
+
+def device_name(device: object, whose: str) -> str:
+    """A device as TensorFlow names it, ``CPU`` or ``GPU:0``; empty is none in particular.
+
+    Args:
+        device: what was asked for, in either case and with or without TensorFlow's slash.
+        whose: who asks, for the refusal.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT where it is no device's name.
+    """
+    if device == "":
+        return ""
+    match = _DEVICE.fullmatch(device) if isinstance(device, str) else None
+    if match is None:
+        raise invalid_argument(f"Expected the device of {whose} to be CPU or GPU:n; got {device!r}")
+    return "CPU" if match[1] is None else f"GPU:{int(match[1])}"
 
 
 def policy_to_dict(policy: VersionPolicy) -> dict[str, Any]:
@@ -173,6 +197,7 @@ def options_to_dict(model: ModelConfig) -> dict[str, Any]:
 
 
 def _model_to_dict(model: ModelConfig) -> dict[str, Any]:
+    where = {"pool": model.pool, "device": model.device}
     return {
         "name": model.name,
         "base_path": model.base_path,
@@ -180,6 +205,7 @@ def _model_to_dict(model: ModelConfig) -> dict[str, Any]:
         "policy": policy_to_dict(model.policy),
         "labels": dict(model.labels),
         "options": options_to_dict(model),
+        **{key: value for key, value in where.items() if value},
     }
 
 
@@ -192,4 +218,6 @@ def model_from_dict(data: Mapping[str, Any]) -> ModelConfig:
         policy=policy_from_dict(data["policy"]) if "policy" in data else Latest(),
         labels=dict(data.get("labels", {})),
         batching=data.get("options", {}).get("batching", ""),
+        pool=data.get("pool", ""),
+        device=data.get("device", ""),
     )

@@ -58,12 +58,15 @@ class ServingError(Exception):
 
     Texts of bytes that are no UTF-8 carry them as surrogate escapes, so that an error can quote a
     payload exactly.
+
+    ``hint`` is what the caller can do about it, for interfaces that have a place for it.
     """
 
-    def __init__(self, code: Code, message: str) -> None:
+    def __init__(self, code: Code, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.hint = hint
 
     @property
     def http_status(self) -> int:

@@ -147,13 +147,17 @@ class AsyncClient:
         """See :meth:`Client.pools`."""
         return await self._run(self._client.pools)
 
+    async def devices(self) -> dict[str, Any]:
+        """See :meth:`Client.devices`."""
+        return await self._run(self._client.devices)
+
     async def load(self, name: str, base_path: str, **options: Any) -> dict[str, Any]:
         """See :meth:`Client.load`."""
         return await self._run(self._client.load, name, base_path, **options)
 
-    async def unload(self, name: str) -> None:
+    async def unload(self, name: str, *, release: bool = False) -> dict[str, Any]:
         """See :meth:`Client.unload`."""
-        await self._run(self._client.unload, name)
+        return await self._run(self._client.unload, name, release=release)
 
     async def labels(self, name: str) -> dict[str, int]:
         """See :meth:`Client.labels`."""

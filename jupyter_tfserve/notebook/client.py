@@ -169,6 +169,14 @@ class Client(Management):
             ``(labels, scores)``, two arrays with a row for each example and a column for each
             class. For a DataFrame, one on its index with the columns ``label_0``, ``score_0``, ….
 
+        Args:
+            name: the model's.
+            release: whether to end the process that held it, so that all its memory returns, where
+                it holds no other.
+
+        Returns:
+            The ``pool`` that held it, whether that was ``released``, and its ``remaining`` models.
+
         Raises:
             TFServeError: as :meth:`predict` does.
         """

@@ -6,6 +6,7 @@ notebook or a code host shows them.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -18,7 +19,8 @@ NOTHING_SERVED = "Nothing is served. %tfserve load NAME PATH"
 _GLYPHS = {"START": "○", "LOADING": "◔", "AVAILABLE": "●", "UNLOADING": "◒", "END": "□"}
 _COLUMNS = ("Model", "Version", "State", "Labels", "Pool", "Device", "Memory", "Requests")
 _RIGHT = {"Version", "Memory", "Requests"}
-_NONE = "–"
+NONE = "–"
+"""In the place of what is not known."""
 _MAX_ENDED = 3
 _KIB = 1024
 
@@ -46,7 +48,7 @@ class Status:
     def _headline(self) -> str:
         number = len(self._models)
         pools = len({(model.get("owner") or {}).get("pool") for model in self._models})
-        return f"{_count(number, 'model')} in {_count(pools, 'pool')}"
+        return f"{count(number, 'model')} in {count(pools, 'pool')}"
 
     def _where(self) -> str:
         path = model_path(self._models[0]["name"]) if len(self._models) == 1 else "/v1/models/NAME"
@@ -56,21 +58,20 @@ class Status:
         if not self._models:
             return NOTHING_SERVED
         rows = _rows(self._models)
-        table = [_COLUMNS, *(row.cells for row in rows)]
-        widths = [max(len(cells[i]) for cells in table) for i in range(len(_COLUMNS))]
-        lines = [f"{self._headline()} · {self._where()}", _text_line(_COLUMNS, widths)]
-        for row in rows:
-            lines.append(_text_line(row.cells, widths))
+        head, *texts = text_lines([_COLUMNS, *(row.cells for row in rows)], _RIGHT)
+        lines = [f"{self._headline()} · {self._where()}", head]
+        for row, text in zip(rows, texts, strict=True):
+            lines.append(text)
             if row.reason:
                 lines.append(f"  {row.reason}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         if not self._models:
-            return _output(f"Nothing is served. <code>{escape('%tfserve load NAME PATH')}</code>")
+            return output(f"Nothing is served. <code>{escape('%tfserve load NAME PATH')}</code>")
         head = "".join(f"<th{_align(column)}>{column}</th>" for column in _COLUMNS)
         body = "".join(map(_html_row, _rows(self._models)))
-        return _output(
+        return output(
             f'{self._headline()} <span class="dim">· {escape(self._where())}</span>'
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
@@ -98,7 +99,7 @@ class Loaded:
         return f"● AVAILABLE {self._words()} · {self._seconds:.1f} s\nPOST {self._url}"
 
     def _repr_html_(self) -> str:
-        return _output(
+        return output(
             f'<span class="AVAILABLE">● <span class="state">AVAILABLE</span></span> '
             f'{escape(self._words())} <span class="dim">· {self._seconds:.1f} s</span><br>'
             f"<code>POST {escape(self._url)}</code>"
@@ -111,12 +112,12 @@ def _rows(models: list[dict[str, Any]]) -> list[_Row]:
 
 def _model_rows(model: dict[str, Any]) -> list[_Row]:
     owner = model.get("owner") or {}
-    pool = owner.get("notebook") or owner.get("kind") or _NONE
+    pool = owner.get("notebook") or owner.get("name") or owner.get("kind") or NONE
     ended = [v for v in model["versions"] if v["state"] == "END"]
     shown = [v for v in model["versions"] if v["state"] != "END"] + ended[:_MAX_ENDED]
     labels = model.get("labels") or {}
     rows: list[_Row] = []
-    for version in shown or [{"version": _NONE, "state": "START", "error": model.get("problem")}]:
+    for version in shown or [{"version": NONE, "state": "START", "error": model.get("problem")}]:
         state, reason = version["state"], version.get("error") or ""
         failed = state == "END" and bool(reason)
         its_labels = tuple(sorted(k for k, v in labels.items() if v == version["version"]))
@@ -127,9 +128,9 @@ def _model_rows(model: dict[str, Any]) -> list[_Row]:
             f"{'▲' if failed else _GLYPHS[state]} {state}{', error' if failed else ''}",
             ", ".join(its_labels),
             pool if first else "",
-            version.get("device") or _NONE,
-            _bytes((version.get("memory") or {}).get("host")),
-            _NONE if state == "END" else f"{version.get('requests', 0):,}",
+            version.get("device") or NONE,
+            _memory(version.get("memory")),
+            NONE if state == "END" else f"{version.get('requests', 0):,}",
         )
         rows.append(_Row(state, failed, cells, its_labels, reason, first))
     return rows
@@ -161,26 +162,35 @@ def _align(column: str) -> str:
     return ' class="r"' if column in _RIGHT else ""
 
 
-def _text_line(cells: tuple[str, ...], widths: list[int]) -> str:
-    padded = (
-        cell.rjust(width) if column in _RIGHT else cell.ljust(width)
-        for column, cell, width in zip(_COLUMNS, cells, widths, strict=True)
-    )
-    return "  ".join(padded).rstrip()
+def text_lines(table: Sequence[Sequence[str]], right: Collection[str]) -> list[str]:
+    """The rows of a table as text; the first names the columns, of which some are flush right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(table[0], row, widths, strict=True)
+        ).rstrip()
+        for row in table
+    ]
 
 
-def _bytes(number: int | None) -> str:
+def size(number: int | None) -> str:
     """A size in binary units with three significant digits, such as ``34.1 KiB``."""
     if number is None:
-        return _NONE
-    size, units = float(number), iter(("B", "KiB", "MiB", "GiB", "TiB"))
+        return NONE
+    left, units = float(number), iter(("B", "KiB", "MiB", "GiB", "TiB"))
     unit = next(units)
-    while size >= _KIB:
-        size, unit = size / _KIB, next(units)
-    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+    while left >= _KIB:
+        left, unit = left / _KIB, next(units)
+    return f"{left:.3g} {unit}" if left < 1000 else f"{left:.0f} {unit}"
 
 
-def _count(number: int, noun: str) -> str:
+def _memory(memory: dict[str, Any] | None) -> str:
+    return size(None if memory is None else memory["host"] + memory["device"])
+
+
+def count(number: int, noun: str) -> str:
+    """Such as ``2 models``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -193,5 +203,6 @@ def _style() -> str:
     return files(__package__).joinpath("output.css").read_text("utf-8")
 
 
-def _output(html: str) -> str:
+def output(html: str) -> str:
+    """What a notebook shows: the markup with its styles."""
     return f'<style>{_style()}</style><div class="jp-tfserve-Out">{html}</div>'

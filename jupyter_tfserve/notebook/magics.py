@@ -16,8 +16,10 @@ from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
 from .client import Client
+from .device_table import Devices
 from .display import Loaded, Status
 from .errors import TFServeError
+from .load_line import LOAD_USAGE, UNLOAD_USAGE, parse_load, parse_unload
 from .publish_line import USAGE, parse_publish
 from .publishing import publish, unpublish
 from .record_line import USAGE as RECORD_USAGE
@@ -30,16 +32,19 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _USAGE = {
-    "load": "load NAME PATH [--batching greedy|off]",
+    "load": LOAD_USAGE,
     "publish": USAGE,
-    "unload": "unload NAME",
+    "unload": UNLOAD_USAGE,
     "unpublish": "unpublish NAME",
     "status": "status [NAME]",
     "record": RECORD_USAGE,
+    "devices": "devices",
     "help": "help",
 }
 _HELP = """\
 %tfserve load NAME PATH    serve the versions in the directory PATH as NAME
+    --device DEVICE        on GPU:0, GPU:1, ... or CPU
+    --pool POOL            in that pool
     --batching greedy|off  run calls that happen to wait as one batch, or not; by default as the
                            server is set
 %tfserve publish MODEL     serve a model of this notebook's memory, while its kernel lives
@@ -48,7 +53,9 @@ _HELP = """\
     --freeze | --follow    with the weights as they are now (the default), or as they become
     --batching greedy      run calls that happen to wait as one batch
 %tfserve status [NAME]     what is served, and how it is
+%tfserve devices           who holds the memory of which device
 %tfserve unload NAME       serve NAME no longer
+    --release              and end its process where it was the last, so that its memory returns
 %tfserve unpublish NAME    the same for a model that this notebook has published
 %tfserve record NAME       record the next calls of NAME that succeed
     save                   … and write them where its next load replays them, before any call
@@ -78,16 +85,6 @@ def _is_shown(model: dict[str, Any]) -> bool:
     return any(v["state"] != "END" or (published and v["error"]) for v in model["versions"])
 
 
-def _load_options(words: tuple[str, ...]) -> dict[str, Any]:
-    """What ``load`` is told besides name and path, in the management API's form."""
-    if not words:
-        return {}
-    option, _, value = "=".join(words).partition("=")
-    if option != "--batching" or not value or "=" in value:
-        raise UsageError(f"Usage: %tfserve {_USAGE['load']}")
-    return {"options": {"batching": value}}
-
-
 @magics_class
 class TFServeMagics(Magics):
     """The magic and its subcommands."""
@@ -101,6 +98,7 @@ class TFServeMagics(Magics):
             "unpublish": self._unpublish,
             "status": self._status,
             "record": self._record,
+            "devices": self._devices,
             "help": self._help,
         }
 
@@ -126,8 +124,8 @@ class TFServeMagics(Magics):
         except NoServerError as error:
             raise TFServeError(str(error)) from None
 
-    def _load(self, name: str, path: str, *words: str) -> None:
-        options = _load_options(words)
+    def _load(self, *arguments: str) -> None:
+        name, path, options = parse_load(arguments)
         client = Client()
         full = path if "://" in path else str(Path(path).expanduser().absolute())
         line = display(_Line(f"◔ LOADING {name} from {full} …"), display_id=True)  # type: ignore[no-untyped-call]
@@ -152,9 +150,14 @@ class TFServeMagics(Magics):
         )
         display(published)  # type: ignore[no-untyped-call]
 
-    def _unload(self, name: str) -> _Line:
-        Client().unload(name)
-        return _Line(f"□ {name} is no longer served")
+    def _unload(self, *arguments: str) -> _Line:
+        name, release = parse_unload(arguments)
+        told = Client().unload(name, release=release)
+        line = f"□ {name} is no longer served"
+        if release:
+            kept = f"stays for {', '.join(told['remaining'])}" if told["remaining"] else "stays"
+            line += f"; pool {told['pool']} {'has ended' if told['released'] else kept}"
+        return _Line(line)
 
     def _unpublish(self, name: str) -> _Line:
         unpublish(name)
@@ -176,6 +179,9 @@ class TFServeMagics(Magics):
 
     def _record(self, *arguments: str) -> _Line:
         return _Line(run_record(Client(), arguments))
+
+    def _devices(self) -> Devices:
+        return Devices(Client().devices())
 
     def _help(self) -> None:
         print(_HELP)  # noqa: T201  (a magic's output is the cell's)

@@ -40,26 +40,40 @@ class Management:
         pools: list[dict[str, Any]] = self._manage("GET", "pools")["pools"]
         return pools
 
+    def devices(self) -> dict[str, Any]:
+        """Every device of the server's machine, and who holds its memory."""
+        return self._manage("GET", "devices")
+
     def load(self, name: str, base_path: str, **options: Any) -> dict[str, Any]:
         """Serve the versions below ``base_path``; returns the model once one is AVAILABLE.
 
         Args:
             name: what the model is to be called.
             base_path: an absolute directory whose numeric children are versions.
-            options: ``policy``, ``labels`` and ``options`` in the management API's form.
+            options: ``policy``, ``labels``, ``options``, ``device`` and ``pool`` in the management
+                API's form.
 
         Raises:
             TFServeError: with the server's reason.
         """
         return self._manage("POST", "models", {"name": name, "base_path": base_path, **options})
 
-    def unload(self, name: str) -> None:
+    def unload(self, name: str, *, release: bool = False) -> dict[str, Any]:
         """Serve the model no longer.
+
+        Args:
+            name: the model's.
+            release: whether to end the process that held it, so that all its memory returns, where
+                it holds no other.
+
+        Returns:
+            The ``pool`` that held it, whether that was ``released``, and its ``remaining`` models.
 
         Raises:
             TFServeError: where there is no such model.
         """
-        self._manage("DELETE", f"models/{quote(name, safe='')}")
+        query = "?release=true" if release else ""
+        return self._manage("DELETE", f"models/{quote(name, safe='')}{query}")
 
     def labels(self, name: str) -> dict[str, int]:
         """The labels of a model, and the versions that they stand for.

@@ -30,6 +30,7 @@ def start(options: str) -> None:
 
     Raises:
         ImportError: where TensorFlow is missing in this environment.
+        ServingError: FAILED_PRECONDITION where TensorFlow does not see the device that it is for.
     """
     global _running  # noqa: PLW0603  (one pool a process, as one process owns the device)
     if running() is None:
@@ -39,6 +40,8 @@ def start(options: str) -> None:
         if parsed.kind == "managed":
             # Before TensorFlow is imported: its start-up is chatty. A user's kernel stays as it is.
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+            # What is run without a session is to take no more of a GPU than it needs, either.
+            os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
         from .pool import Pool
 
         pool = Pool(parsed)

@@ -97,7 +97,8 @@ def from_proto(model_config_list: Any) -> ModelServerConfig:
 def to_text(config: ModelServerConfig) -> str:
     """The configuration as a model config file that :func:`load_config_file` reads back.
 
-    What the format has no field for, how a model is batched, is told in comments and not read back.
+    What the format has no field for, how a model is batched and where it is held, is told in
+    comments and not read back.
     """
     message = model_server_config_pb2.ModelServerConfig()
     message.model_config_list.SetInParent()
@@ -109,10 +110,15 @@ def to_text(config: ModelServerConfig) -> str:
         for label, version in model.labels.items():
             entry.version_labels[label] = version
     comments = [
-        f"# Not in this file, as its format has no field for it: {model.name!r} has batching "
-        f"{model.batching}\n"
+        "# Not in this file, as its format has no field for it: "
+        f"{model.name!r} has {name} {value}\n"
         for model in config.models
-        if model.batching
+        for name, value in (
+            ("batching", model.batching),
+            ("device", model.device),
+            ("pool", model.pool),
+        )
+        if value
     ]
     return "".join((*comments, text_format.MessageToString(message)))
 

@@ -39,6 +39,19 @@ class LoadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """What the pool may use of the machine.
+
+    ``device`` is what the server calls the one that this process has been given; empty is all.
+    Memory is a GPU's, in MiB, or as a share; 0 is no limit.
+    """
+
+    device: str = ""
+    memory_limit_mb: int = 0
+    per_process_gpu_memory_fraction: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The standalone door: ``fd`` is the listening socket that this process inherited."""
 
@@ -59,6 +72,7 @@ class PoolOptions:
     inference: InferenceOptions = field(default_factory=InferenceOptions)
     batching: BatchingOptions = field(default_factory=BatchingOptions)
     load: LoadOptions = field(default_factory=LoadOptions)
+    devices: DeviceOptions = field(default_factory=DeviceOptions)
     http: HttpOptions | None = None
 
     @classmethod
@@ -79,5 +93,6 @@ class PoolOptions:
             inference=InferenceOptions(**data.get("inference", {})),
             batching=BatchingOptions(**data.get("batching", {})),
             load=LoadOptions(**data.get("load", {})),
+            devices=DeviceOptions(**data.get("devices", {})),
             http=HttpOptions(**data["http"]) if data.get("http") else None,
         )

@@ -144,9 +144,11 @@ class Pool:
 
         Raises:
             OSError: where the runtime directory takes no socket or file.
+            ServingError: FAILED_PRECONDITION where its device is not there.
         """
         if self._options.kind == "managed":
             runtime.quiet()
+            runtime.use(self._options.devices)
             # TensorFlow's own objects are there for good; without this, every full collection
             # goes through hundreds of thousands of them, and holds up all calls meanwhile.
             gc.freeze()

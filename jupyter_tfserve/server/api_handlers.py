@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tornado import web
 
-from ..config import BATCHING, ModelConfig, ModelServerConfig, policy_from_dict
+from ..config import BATCHING, ModelConfig, ModelServerConfig, device_name, policy_from_dict
 from ..errors import Code, ServingError, invalid_argument
 from ..metrics import CONTENT_TYPE, expose
 from .base_handler import DoorHandler, authorized
@@ -18,11 +19,15 @@ from .metrics import families
 DESCRIPTION = Path(__file__).with_name("openapi.yaml")
 
 _TEXT = "text/plain"
+_MODEL_FIELDS = frozenset(
+    ("name", "base_path", "platform", "policy", "labels", "options", "pool", "device")
+)
 _PUT_RIGHT = "Nothing was changed; what the error names has to be put right first"
-_HINTS = {
+HINTS = {
     Code.NOT_FOUND: "%tfserve status, or GET …/tfserve/api/models, lists what is served",
     Code.UNAVAILABLE: "GET …/tfserve/api/pools tells what the pools are doing; try again soon",
     Code.FAILED_PRECONDITION: _PUT_RIGHT,
+    Code.ALREADY_EXISTS: "Choose another name",
     Code.INVALID_ARGUMENT: _PUT_RIGHT,
     Code.CANCELLED: "Another request has unloaded or replaced the model meanwhile",
     Code.DEADLINE_EXCEEDED: "The pool may still carry it out once it answers again; "
@@ -35,11 +40,12 @@ _HINTS = {
 class ManagementHandler(DoorHandler):
     """What the handlers of the management API share."""
 
-    hints: Mapping[Code, str] = _HINTS
+    hints: Mapping[Code, str] = HINTS
 
     def error_body(self, error: ServingError) -> bytes:
         """The error, a hint where there is one, and the code by name."""
-        body = {"error": error.message, "hint": self.hints.get(error.code), "code": error.code.name}
+        hint = error.hint or self.hints.get(error.code)
+        body = {"error": error.message, "hint": hint, "code": error.code.name}
         return json.dumps(body).encode()
 
     def reply(self, value: Any, status: int = 200) -> None:
@@ -66,7 +72,7 @@ class ManagementHandler(DoorHandler):
 class ModelsHandler(ManagementHandler):
     """All models."""
 
-    hints = _HINTS | {
+    hints = HINTS | {
         Code.NOT_FOUND: "A model is a directory on the server's machine whose numbered folders are "
         "its versions, such as /models/m with /models/m/1/saved_model.pb, or a file of Keras or "
         "TFLite"
@@ -76,7 +82,7 @@ class ModelsHandler(ManagementHandler):
     @authorized("read")
     async def get(self) -> None:
         """List them, whatever pool they are in; starts nothing."""
-        self.reply({"models": await self.manager.describe_models()})
+        self.reply({"models": await self.manager.overview.models()})
 
     @web.authenticated
     @authorized("write")
@@ -84,7 +90,7 @@ class ModelsHandler(ManagementHandler):
         """Load one; answers once it is available, or with the reason why it is not."""
         model = model_from_json(self.json_object())
         await self.manager.load(model)
-        models = await self.manager.describe_models()
+        models = await self.manager.overview.models()
         self.reply(next((m for m in models if m["name"] == model.name), None), 201)
 
 
@@ -95,14 +101,23 @@ class ModelHandler(ManagementHandler):
     @authorized("write")
     async def delete(self, name: str) -> None:
         """Take it out of the configuration, or withdraw it where a notebook has published it."""
-        await self.manager.unload(name)
-        self.reply({})
+        self.reply(asdict(await self.manager.unload(name, release=self._release())))
+
+    def _release(self) -> bool:
+        """Whether the query, or the body, asks for the pool's process to be ended."""
+        query = self.get_query_argument("release", None)
+        if query in ("true", "false"):
+            return query == "true"
+        asked = self.json_object().get("release", False) if self.request.body else False
+        if query is not None or type(asked) is not bool:
+            raise invalid_argument("Expected 'release' to be true or false")
+        return asked
 
 
 class RecordHandler(ManagementHandler):
     """The recording of calls of one model, to be replayed at its next load."""
 
-    hints = _HINTS | {
+    hints = HINTS | {
         Code.ALREADY_EXISTS: '"replace": true, or --replace in a notebook, replaces the file',
         Code.FAILED_PRECONDITION: "What the error names has to be put right first",
     }
@@ -143,43 +158,6 @@ class LabelHandler(ManagementHandler):
             raise ServingError(Code.NOT_FOUND, f"Model {name} has no label {label}")
         await self.manager.set_labels(name, labels)
         self.reply({"labels": labels})
-
-
-class PoolsHandler(ManagementHandler):
-    """All pools."""
-
-    hints = _HINTS | {
-        Code.NOT_FOUND: "The server and the kernel have to run on one machine, with one "
-        "JUPYTER_RUNTIME_DIR, and the kernel has to belong to this server"
-    }
-
-    @web.authenticated
-    @authorized("read")
-    async def get(self) -> None:
-        """List them; starts nothing."""
-        self.reply({"pools": await self.manager.describe_pools()})
-
-    @web.authenticated
-    @authorized("write")
-    async def post(self) -> None:
-        """A notebook's kernel has announced its pool: take it in now."""
-        pool_id = self.json_object().get("id")
-        if not isinstance(pool_id, str):
-            raise invalid_argument('Expected {"id": POOL} with the id of an announced pool')
-        self.reply(await self.manager.adopt(pool_id))
-
-
-class PoolRestartHandler(ManagementHandler):
-    """The restart of one pool."""
-
-    @web.authenticated
-    @authorized("write")
-    async def post(self, pool_id: str) -> None:
-        """End the managed pool's process and start another; answers once that one runs."""
-        if pool_id != self.manager.managed.mirror.pool_id:
-            raise ServingError(Code.NOT_FOUND, f"There is no managed pool {pool_id}")
-        await self.manager.managed.restart()
-        self.reply({})
 
 
 class DescriptionHandler(ManagementHandler):
@@ -271,7 +249,7 @@ def model_from_json(data: Mapping[str, Any]) -> ModelConfig:
     Raises:
         ServingError: INVALID_ARGUMENT, naming the field.
     """
-    unknown = data.keys() - {"name", "base_path", "platform", "policy", "labels", "options"}
+    unknown = data.keys() - _MODEL_FIELDS
     if unknown:
         raise invalid_argument(f"Unknown field of a model: {', '.join(sorted(unknown))}")
     for field in ("name", "base_path"):
@@ -286,6 +264,9 @@ def model_from_json(data: Mapping[str, Any]) -> ModelConfig:
     platform = data.get("platform", "tensorflow")
     if not isinstance(platform, str):
         raise invalid_argument("Expected 'platform' to be a string")
+    pool = data.get("pool") or ""
+    if not isinstance(pool, str):
+        raise invalid_argument("Expected 'pool' to be the name of a managed pool")
     return ModelConfig(
         data["name"],
         data["base_path"],
@@ -293,6 +274,8 @@ def model_from_json(data: Mapping[str, Any]) -> ModelConfig:
         policy_from_dict(policy),
         labels,
         _batching(data.get("options", {})),
+        pool,
+        device_name(data.get("device") or "", f"model {data['name']}"),
     )
 
 

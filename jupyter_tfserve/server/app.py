@@ -16,13 +16,12 @@ from .api_handlers import (
     MetricsHandler,
     ModelHandler,
     ModelsHandler,
-    PoolRestartHandler,
-    PoolsHandler,
     RecordHandler,
 )
 from .event_hub import EventHub
 from .event_stream import EventsHandler
 from .fast_lane import FastLane
+from .pool_handlers import DevicesHandler, PoolRestartHandler, PoolsHandler
 from .pool_manager import PoolManager
 from .rates import RateWatch
 from .small_bodies import SmallBodies
@@ -73,7 +72,8 @@ class TFServeExtension(ExtensionApp):
             parent=self, kernel_spec_manager=self.serverapp.kernel_spec_manager
         )
         self.settings["tfserve_pool_manager"] = manager = self.manager
-        self.hub = hub = EventHub(manager.known_model, manager.known_names, manager.known_pools)
+        told = manager.overview
+        self.hub = hub = EventHub(told.known_model, told.known_names, told.known_pools)
         self.rates = RateWatch(manager.registry, hub.set_rates)
         manager.registry.on_model = hub.refresh_model
         manager.registry.on_pools = hub.refresh_pools
@@ -113,6 +113,7 @@ class TFServeExtension(ExtensionApp):
                 (r"/tfserve/api/metrics", MetricsHandler, api),
                 (r"/tfserve/api/spec\.yaml", DescriptionHandler, api),
                 (r"/tfserve/api/events", EventsHandler, events),
+                (r"/tfserve/api/devices", DevicesHandler, api),
             ]
         )
 

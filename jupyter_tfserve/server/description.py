@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import options_to_dict, policy_to_dict
 from ..errors import ServingError
+from .devices import DeviceNames
 
 if TYPE_CHECKING:
     from ..config import ModelConfig
@@ -23,7 +24,7 @@ async def describe(pool: PoolMirror) -> Mapping[str, Any]:
     if pool.client is None:
         return {}
     try:
-        described: Mapping[str, Any] = await pool.client.call("describe", timeout_s=_TIMEOUT_S)
+        described: dict[str, Any] = await pool.client.call("describe", timeout_s=_TIMEOUT_S)
     except ServingError:
         return {}
     return described
@@ -32,6 +33,21 @@ async def describe(pool: PoolMirror) -> Mapping[str, Any]:
 async def describe_all(pools: list[PoolMirror]) -> list[Mapping[str, Any]]:
     """The same of several pools at a time, in their order."""
     return await asyncio.gather(*map(describe, pools))
+
+
+def models_told(told: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The models that a pool tells of, by name; their devices have this server's names."""
+    here, variable = DeviceNames(), (told.get("process") or {}).get("visible_devices")
+
+    def named(version: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "device" not in version:
+            return version
+        return {**version, "device": here.of_process(variable, version["device"])}
+
+    return {
+        model["name"]: {**model, "versions": [named(version) for version in model["versions"]]}
+        for model in told.get("models", ())
+    }
 
 
 def describe_model(
@@ -52,7 +68,12 @@ def known_model(name: str, pool: PoolMirror, config: ModelConfig | None) -> dict
         "labels": dict(config.labels) if config else {},
         "options": options_to_dict(config) if config else {},
         "versions": [_version(state) for state in pool.monitor.versions(name)],
-        "owner": {"pool": pool.pool_id, "kind": pool.kind, "notebook": notebook},
+        "owner": {
+            "pool": pool.pool_id,
+            "name": pool.name,
+            "kind": pool.kind,
+            "notebook": notebook,
+        },
     }
 
 
@@ -87,4 +108,6 @@ def known_pool(pool: PoolMirror, managed: ManagedPool | None) -> dict[str, Any]:
     }
     if managed is not None:
         described["restarts"] = managed.restarts
+        described["device"] = managed.spec.device or None
+        described["memory_limit_mb"] = managed.spec.memory_limit_mb or None
     return described

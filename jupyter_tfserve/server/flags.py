@@ -21,6 +21,7 @@ VALUES = (
     "batching_parameters_file",
     "num_request_iterations_for_warmup",
     "num_tflite_pools",
+    "per_process_gpu_memory_fraction",
     "kernel_name",
 )
 """Flags that take a value, in the order in which --help tells them."""
@@ -53,7 +54,6 @@ UNUSED = frozenset(
         "use_alts_credentials",
         "ssl_config_file",
         "platform_config_file",
-        "per_process_gpu_memory_fraction",
         "grpc_channel_arguments",
         "grpc_max_threads",
         "remove_unused_fields_from_bundle_metagraph",

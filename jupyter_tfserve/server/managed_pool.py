@@ -14,6 +14,7 @@ from traitlets.log import get_logger
 
 from ..errors import Code, ServingError
 from .pool_mirror import PoolMirror
+from .pool_spec import PoolSpec
 
 if TYPE_CHECKING:
     from ..announcement import PoolInfo
@@ -64,6 +65,7 @@ class ManagedPool:
         limits: in-flight limits.
         on_phase: called after each change of :attr:`phase`.
         delay_s: the wait before the n-th restart in a row, n from 1.
+        spec: what it is called and may use.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class ManagedPool:
         limits: Limits | None = None,
         on_phase: Callable[[Phase], None] = lambda _phase: None,
         delay_s: Callable[[int], float] = lambda n: 0.0 if n == 1 else min(2.0 ** (n - 2), 30.0),
+        spec: PoolSpec = PoolSpec(),  # noqa: B008 - it is frozen
     ) -> None:
-        self.mirror = PoolMirror(secrets.token_hex(6), "managed", limits)
+        self.spec = spec
+        self.mirror = PoolMirror(secrets.token_hex(6), "managed", limits, spec.name)
         self.phase = Phase.STOPPED
         self.reason = ""
         self.restarts = 0
@@ -87,6 +91,7 @@ class ManagedPool:
         self._host: Host | None = None
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[PoolClient] | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     @property
     def explanation(self) -> str:
@@ -109,6 +114,8 @@ class ManagedPool:
         Raises:
             ServingError: why it cannot start, or was given up.
         """
+        if self._stopping is not None:  # a process that is ending is no process to rely on
+            await asyncio.shield(self._stopping)
         if self.phase is Phase.RUNNING and self.mirror.client is not None:
             return self.mirror.client
         if self._task is None or self._task.done():
@@ -129,7 +136,18 @@ class ManagedPool:
         return await self.ensure_running()
 
     async def stop(self) -> None:
-        """End the pool for good, in bounded time; nothing of it is left."""
+        """End the process in bounded time; nothing of it is left. It starts again on need."""
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_task(self._stop())
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        try:
+            await self._end_process()
+        finally:
+            self._stopping = None
+
+    async def _end_process(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             client = self.mirror.client

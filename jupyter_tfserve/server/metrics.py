@@ -59,6 +59,6 @@ def _pools(manager: PoolManager) -> list[Family]:
         client = pool.client
         up.cells[pool.pool_id, pool.kind, pool.name] = int(client is not None)
         waiting.cells[(pool.pool_id,)] = client.admission.in_flight if client else 0
-    managed = manager.managed
-    restarts.cells[(managed.mirror.pool_id,)] = managed.restarts_ever
+    for managed in manager.fleet:
+        restarts.cells[(managed.mirror.pool_id,)] = managed.restarts_ever
     return [up, waiting, restarts]

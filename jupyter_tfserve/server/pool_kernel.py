@@ -33,14 +33,16 @@ _END_S = 5.0
 class KernelOptions:
     """How pools are started.
 
-    ``pool`` holds what the pool itself is told besides its id and owner: ``core``, ``inference``
-    and ``http``. ``pass_fds`` are the files that the kernel process inherits.
+    ``pool`` holds what the pool itself is told besides its id and owner: ``name``, ``core``,
+    ``inference``, ``devices`` and ``http``. ``pass_fds`` are the files that the kernel process
+    inherits, ``environment`` the variables that it has besides this process's.
     """
 
     kernel_name: str = "python3"
     start_timeout_s: float = 120.0
     pool: Mapping[str, Any] = field(default_factory=dict)
     pass_fds: Sequence[int] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class PoolKernel:
@@ -156,7 +158,7 @@ class PoolKernel:
             manager.set_trait("transport_encryption", "auto")
         if self._kernel_specs is not None:
             manager.kernel_spec_manager = self._kernel_specs
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, Any] = {"env": os.environ | self._options.environment}
         if self._options.pass_fds:
             arguments["pass_fds"] = tuple(self._options.pass_fds)
         try:
@@ -215,6 +217,9 @@ class PoolKernel:
         raise ServingError(Code.UNAVAILABLE, text)
 
     def _boot_error(self, ename: str, evalue: str) -> ServingError:
+        if ename == "ServingError":  # the pool's own refusal
+            code, _, text = evalue.partition(": ")
+            return ServingError(Code[code], text)
         missing = re.match(r"No module named '([\w.]+)'", evalue)
         if ename not in ("ImportError", "ModuleNotFoundError"):
             return ServingError(

@@ -1,10 +1,10 @@
-"""Holds what shall be served, and keeps the managed pool that serves it."""
+"""Holds what shall be served, and keeps the managed pools that serve it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..config import ModelConfig, ModelServerConfig
@@ -13,19 +13,23 @@ from ..metrics import RequestMetrics
 from ..servable import ModelSpec
 from ..state import ServableState, ServableStateMonitor
 from .admission import Limits
-from .description import describe_all, describe_model, describe_pool, known_model, known_pool
+from .configuration import CALL_S, Configuration, Unloaded
+from .description import describe_all, describe_pool
+from .fleet import Fleet
+from .ledger import is_shortage
 from .managed_pool import ManagedPool, Phase
-from .outcome import FirstOutcome
+from .overview import Overview
+from .placer import Placer
 from .pool_kernel import PoolKernel
 from .pool_registry import PoolRegistry
 from .pool_settings import PoolSettings
+from .pool_spec import PoolSpec, read_specs
 
 if TYPE_CHECKING:
     from .managed_pool import Host
     from .pool_client import PoolClient
+    from .pool_mirror import PoolMirror
 
-_CALL_S = 30.0
-"""A call that waits for no model is answered within this time, in seconds."""
 _UNPUBLISH_S = 60.0
 """Withdrawing a model waits for its calls under way."""
 _NOTHING = ServableStateMonitor()
@@ -35,23 +39,41 @@ _EMPTY = "model_config_list {\n}\n"
 class PoolManager(PoolSettings):
     """The aspired configuration and the pools; knows nothing of HTTP.
 
-    The managed pool is started on first need and never by a read. All calls come in one loop.
+    Managed pools are started on first need and never by a read. All calls come in one loop.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.config_in_force = ModelServerConfig()
         self.on_phase: Callable[[Phase], None] = lambda _phase: None
         self.on_config: Callable[[], None] = lambda: None
         self.limits = Limits(self.max_in_flight, self.max_in_flight_per_model)
-        self.registry = PoolRegistry(self.is_configured, self.limits)
-        self.managed = ManagedPool(
-            self._new_host, self._replay, limits=self.limits, on_phase=self._phase_changed
+        self.registry = PoolRegistry(self._is_placed, self.limits)
+        self.fleet = Fleet(
+            read_specs(self.pools),
+            self._new_pool,
+            on_added=self._pool_added,
+            on_dropped=lambda pool: self.registry.remove(pool.mirror),
         )
-        self.registry.add(self.managed.mirror)
+        self._placer = Placer(self.fleet, self.registry)
+        self.configuration = Configuration(
+            self.fleet,
+            self._placer,
+            on_changed=self._tell_config,
+            on_moved=self.registry.elect,
+        )
+        self.overview = Overview(self.fleet, self.registry, self.configuration, self._placer)
         self.requests = RequestMetrics(self._is_known)  # answered without a pool
-        self._changing = asyncio.Lock()
         self._starting: asyncio.Task[None] | None = None
+
+    @property
+    def managed(self) -> ManagedPool:
+        """The first managed pool, which does what any could; the only one by default."""
+        return self.fleet.first
+
+    @property
+    def config_in_force(self) -> ModelServerConfig:
+        """What shall be served."""
+        return self.configuration.aspired.config
 
     # Life
 
@@ -61,31 +83,29 @@ class PoolManager(PoolSettings):
             self._starting = asyncio.get_running_loop().create_task(self._start_in_background())
 
     async def start_configured(self) -> None:
-        """Start the pool and send it what the traits configure.
+        """Start the pools that are needed for what the traits configure, and send it to them.
 
         Raises:
-            ServingError: why the pool cannot start, or what is wrong with the configuration.
+            ServingError: why a pool cannot start, or what is wrong with the configuration.
         """
         if not self.model_config_file:
             model = ModelConfig(self.model_name, self.model_base_path)
-            config = ModelServerConfig((model,))
-            config.validate()
-            self.config_in_force = config  # its name is known while the pool starts
-            self.on_config()
-            await self.managed.ensure_running()
+            ModelServerConfig((model,)).validate()
+            # Its name is known while the pool starts.
+            await (await self.configuration.begin_with(model)).ensure_running()
             return
         if self.model_base_path:
             self.log.warning("model_base_path is ignored, as model_config_file is set")
         client = await self.managed.ensure_running()
         parameters = {"path": self.model_config_file}
-        answer = await client.call("load_config_file", parameters, _CALL_S)
+        answer = await client.call("load_config_file", parameters, CALL_S)
         await self.reload_config(ModelServerConfig.from_dict(answer["config"]))
 
     async def stop(self) -> None:
         """End every pool in bounded time."""
         if self._starting is not None:
             self._starting.cancel()
-        await self.managed.stop()
+        await self.fleet.stop()
         await self.registry.close()
 
     async def _start_in_background(self) -> None:
@@ -100,7 +120,7 @@ class PoolManager(PoolSettings):
 
     def is_configured(self, name: str) -> bool:
         """Whether a model stands in the configuration."""
-        return any(model.name == name for model in self.config_in_force.models)
+        return self.configuration.aspired.find(name) is not None
 
     def _is_known(self, name: str) -> bool:
         return self.is_configured(name) or self.registry.pool_for(name) is not None
@@ -109,53 +129,45 @@ class PoolManager(PoolSettings):
         """Add a model, or replace the one of that name, and wait until it is served.
 
         Raises:
-            ServingError: why it was refused or could not be loaded; the configuration is then as
-                it was, except where the pool was too late to tell (DEADLINE_EXCEEDED).
+            ServingError: why it was refused or could not be loaded, with those who hold the memory
+                where it was too little; the configuration is then as it was, except where the pool
+                was too late to tell (DEADLINE_EXCEEDED).
         """
-        self._with(model).validate()  # what is refused anyway starts no pool
-        client = await self.managed.ensure_running()
-        pool = self.managed.mirror
-
-        async def problem() -> str | None:
-            described = await client.call("describe", timeout_s=_CALL_S)
-            return next(
-                (m["problem"] for m in described["models"] if m["name"] == model.name), None
-            )
-
-        # Labels come last: they may only point at versions that are available.
-        staged = replace(model, labels={})
-        with FirstOutcome(pool, model.name, model.labels.values(), problem) as outcome:
-            async with self._changing:
-                before = self._find(model.name)
-                if before is not None and before.base_path == model.base_path:
-                    if pool.is_live(model.name):
-                        await self._send(client, self._with(model))
-                        return  # what it changes comes with the next poll, as in TF Serving
-                    # A failed version is tried again only after it was let go.
-                    await self._send(client, self._without(model.name))
-                await self._send(client, self._with(staged))
-            try:
-                await outcome.wait(client)
-                if model.labels:
-                    await self.set_labels(model.name, model.labels)
-            except (ServingError, asyncio.CancelledError):
-                await asyncio.shield(self._take_back(client, staged, before))
+        others = (m for m in self.config_in_force.models if m.name != model.name)
+        ModelServerConfig((*others, model)).validate()  # what is refused anyway starts no pool
+        (pool,) = await self._placer.place([model], self.configuration.aspired)
+        try:
+            await self.configuration.load(model, pool)
+        except ServingError as error:
+            if not is_shortage(error):
                 raise
+            hint = (await self._placer.ledger()).shortage(pool)
+            raise ServingError(error.code, error.message, hint) from error
 
-    async def unload(self, name: str) -> None:
+    async def unload(self, name: str, *, release: bool = False) -> Unloaded:
         """Take a model out of the configuration, or withdraw one that a notebook has published.
 
+        Args:
+            name: the model's.
+            release: whether to end the process of its pool where that has nothing else to serve.
+
         Raises:
-            ServingError: NOT_FOUND where it is neither.
+            ServingError: NOT_FOUND where it is neither; FAILED_PRECONDITION where the process is a
+                notebook's.
         """
         pool = self.registry.pool_for(name)
         if pool is not None and pool.kind == "notebook" and not self.is_configured(name):
+            if release:
+                text = f"Model {name} is in the kernel of {pool.name}, which only its user may end"
+                raise ServingError(Code.FAILED_PRECONDITION, text)
             client = pool.client_for(ModelSpec(name))
             await client.call("unpublish", {"name": name}, _UNPUBLISH_S)
-            return
-        async with self._changing:
-            self._get(name)
-            await self._apply(self._without(name))
+            return Unloaded(pool.name)
+        home = await self.configuration.unload(name)
+        if not release:
+            return Unloaded(home.spec.name)
+        left = await self.configuration.release(home, name)
+        return Unloaded(home.spec.name, home.phase is Phase.STOPPED, tuple(left))
 
     async def record(self, name: str, action: str, **parameters: Any) -> dict[str, Any]:
         """Record calls of a model for its warm-up, or tell how far that is.
@@ -175,7 +187,7 @@ class PoolManager(PoolSettings):
         if client is None:
             raise ServingError(Code.NOT_FOUND, f"Could not find any versions of model {name}")
         call = {"model": name, "action": action, **parameters}
-        answer: dict[str, Any] = await client.call("record", call, _CALL_S)
+        answer: dict[str, Any] = await client.call("record", call, CALL_S)
         return answer
 
     async def set_labels(self, name: str, labels: Mapping[str, int]) -> None:
@@ -184,8 +196,7 @@ class PoolManager(PoolSettings):
         Raises:
             ServingError: NOT_FOUND where it is not configured; the pool's refusal.
         """
-        async with self._changing:
-            await self._apply(self._with(replace(self._get(name), labels=dict(labels))))
+        await self.configuration.set_labels(name, labels)
 
     async def reload_config(self, config: ModelServerConfig) -> None:
         """Replace the whole configuration; models are loaded and unloaded afterwards.
@@ -193,9 +204,7 @@ class PoolManager(PoolSettings):
         Raises:
             ServingError: the refusal; the configuration is then as it was.
         """
-        config.validate()
-        async with self._changing:
-            await self._apply(config)
+        await self.configuration.replace_all(config)
 
     async def parse_config(self, text: str) -> ModelServerConfig:
         """Read TensorFlow Serving's text format, in a pool, as the server has no protos.
@@ -203,8 +212,8 @@ class PoolManager(PoolSettings):
         Raises:
             ServingError: the refusal, naming line and field; why the pool cannot start.
         """
-        client = await self.managed.ensure_running()
-        answer = await client.call("parse_config", {"text": text}, _CALL_S)
+        client = await (self.fleet.running or self.managed).ensure_running()
+        answer = await client.call("parse_config", {"text": text}, CALL_S)
         return ModelServerConfig.from_dict(answer["config"])
 
     async def config_text(self) -> str:
@@ -215,17 +224,18 @@ class PoolManager(PoolSettings):
         """
         if not self.config_in_force.models:
             return _EMPTY
-        client = self.managed.mirror.client
-        if client is None:
-            raise self._down()
+        pool = self.fleet.running or self.managed
+        if pool.mirror.client is None:
+            raise ServingError(Code.UNAVAILABLE, pool.explanation)
         parameters = {"config": self.config_in_force.to_dict()}
-        answer = await client.call("config_text", parameters, _CALL_S)
+        answer = await pool.mirror.client.call("config_text", parameters, CALL_S)
         return str(answer["text"])
 
     async def poll(self) -> None:
         """Look for new versions now; nothing without a running pool."""
-        if self.managed.mirror.client is not None:
-            await self.managed.mirror.client.call("poll", timeout_s=_CALL_S)
+        for pool in self.fleet:
+            if pool.mirror.client is not None:
+                await pool.mirror.client.call("poll", timeout_s=CALL_S)
 
     def labels(self, name: str) -> Mapping[str, int]:
         """The labels of a configured model.
@@ -233,53 +243,22 @@ class PoolManager(PoolSettings):
         Raises:
             ServingError: NOT_FOUND where it is not configured.
         """
-        return self._get(name).labels
+        return self.configuration.aspired.get(name).labels
 
-    # What is told
+    # Pools
 
-    async def describe_models(self) -> list[dict[str, Any]]:
-        """Every model that is configured or served, by name; starts nothing."""
-        pools = self.registry.pools
-        told: dict[tuple[str, str], Mapping[str, Any]] = {}
-        for pool, answer in zip(pools, await describe_all(pools), strict=True):
-            told |= {(pool.pool_id, model["name"]): model for model in answer.get("models", ())}
-        described = []
-        for name in self.known_names():
-            pool = self.registry.pool_for(name) or self.managed.mirror
-            described.append(
-                describe_model(name, pool, told.get((pool.pool_id, name)), self._find(name))
-            )
-        return described
+    async def start_pool(self, spec: PoolSpec) -> dict[str, Any]:
+        """Have one more managed pool, start it and describe it.
 
-    async def describe_pools(self) -> list[dict[str, Any]]:
-        """Every pool; the managed one is there even while it does not run."""
-        await self.registry.rescan()
-        pools = self.registry.pools
-        answers = await describe_all(pools)
-        return [
-            describe_pool(pool, told, self.managed if pool is self.managed.mirror else None)
-            for pool, told in zip(pools, answers, strict=True)
-        ]
-
-    def known_names(self) -> list[str]:
-        """The names of all models that are configured or served, sorted."""
-        configured = {model.name for model in self.config_in_force.models}
-        return sorted({*self.registry.names(), *configured})
-
-    def known_model(self, name: str) -> dict[str, Any] | None:
-        """What is known of a model without asking a pool; None where there is none."""
-        pool, config = self.registry.pool_for(name), self._find(name)
-        if pool is None and config is None:
-            return None
-        return known_model(name, pool or self.managed.mirror, config)
-
-    def known_pools(self) -> dict[str, dict[str, Any]]:
-        """What is known of all pools without asking them, by id."""
-        managed = self.managed
-        return {
-            pool.pool_id: known_pool(pool, managed if pool is managed.mirror else None)
-            for pool in self.registry.pools
-        }
+        Raises:
+            ServingError: ALREADY_EXISTS where its name is taken; why it cannot start, and then it
+                is forgotten.
+        """
+        await self._placer.require(spec.device)
+        pool = self.fleet.add(spec, on_trial=True)
+        await self.fleet.start(pool)
+        (told,) = await describe_all([pool.mirror])
+        return describe_pool(pool.mirror, told, pool)
 
     async def adopt(self, pool_id: str) -> dict[str, Any]:
         """Take in a notebook pool that has just been announced, and describe it.
@@ -302,19 +281,25 @@ class PoolManager(PoolSettings):
         await self.registry.find(name)
 
     def client_for(self, spec: ModelSpec) -> PoolClient | None:
-        """The way to a model; the managed pool's for a name that nobody knows, None without one.
+        """The way to a model; a managed pool's for a name that nobody knows, None without one.
 
         Raises:
             ServingError: UNAVAILABLE, saying what is happening, while the model's pool is down.
         """
         pool = self.registry.pool_for(spec.name)
-        if pool is not None and pool is not self.managed.mirror:
-            return pool.client_for(spec)
-        if self.managed.phase is Phase.RUNNING:
-            return self.managed.mirror.client_for(spec)
-        if pool is not None or self._may_come(spec.name):
-            raise self._down()
-        return None
+        managed = self.fleet.running or self.managed
+        if pool is not None:
+            owner = self.fleet.of(pool)
+            if owner is None:
+                return pool.client_for(spec)
+            managed = owner
+        elif (home := self.configuration.aspired.owner(spec.name)) is not None:
+            managed = home
+        if managed.phase is Phase.RUNNING:
+            return managed.mirror.client_for(spec)
+        if self._may_come(spec.name) or (pool is not None and managed.phase is not Phase.STOPPED):
+            raise ServingError(Code.UNAVAILABLE, managed.explanation)
+        return None  # what a pool that was released has served, it serves no more
 
     def status(self, spec: ModelSpec) -> list[ServableState]:
         """What a status request shows; never starts anything.
@@ -326,93 +311,44 @@ class PoolManager(PoolSettings):
         pool = self.registry.pool_for(spec.name)
         if pool is not None:
             return pool.monitor.status(spec)
-        if self.managed.phase is not Phase.RUNNING and self._may_come(spec.name):
-            raise self._down()
+        managed = self.configuration.aspired.owner(spec.name) or self.managed
+        if managed.phase is not Phase.RUNNING and self._may_come(spec.name):
+            raise ServingError(Code.UNAVAILABLE, managed.explanation)
         return _NOTHING.status(spec)
 
     def _may_come(self, name: str) -> bool:
         starting = self._starting is not None and not self._starting.done()
         return self.is_configured(name) or (starting and bool(self.model_config_file))
 
-    def _down(self) -> ServingError:
-        return ServingError(Code.UNAVAILABLE, self.managed.explanation)
+    # Managed pools
 
-    # Changes, under the lock
+    def _tell_config(self) -> None:
+        self.on_config()
 
-    async def _apply(self, config: ModelServerConfig) -> None:
-        client = self.managed.mirror.client
-        if client is None and config.models:
-            client = await self.managed.ensure_running()
-        if client is None:
-            self.config_in_force = config
-            self.on_config()
-        else:
-            await self._send(client, config)
+    def _is_placed(self, name: str, pool: PoolMirror) -> bool:
+        owner = self.configuration.aspired.owner(name)
+        return owner is not None and owner.mirror is pool
 
-    async def _send(self, client: PoolClient, config: ModelServerConfig) -> None:
-        config.validate()
-        before, self.config_in_force = self.config_in_force, config
-        try:
-            await self._reload(client, config)
-        except ServingError as error:
-            # A pool that is only late has been told, and will carry it out.
-            if error.code is not Code.DEADLINE_EXCEEDED:
-                self.config_in_force = before
-            raise
-        finally:
-            self.on_config()
+    def _new_pool(self, spec: PoolSpec) -> ManagedPool:
+        pool = ManagedPool(
+            partial(self._new_host, spec),
+            lambda client: self.configuration.replay(pool, client),
+            limits=self.limits,
+            on_phase=partial(self._phase_changed, spec),
+            spec=spec,
+        )
+        return pool
 
-    async def _take_back(
-        self, client: PoolClient, model: ModelConfig, before: ModelConfig | None
-    ) -> None:
-        async with self._changing:
-            if self._find(model.name) != model:
-                return  # changed again since
-            self.config_in_force = (
-                self._without(model.name) if before is None else self._with(before)
-            )
-            self.on_config()
-            try:
-                await self._reload(client, self.config_in_force)
-            except ServingError as error:
-                self.log.warning("A failed load could not be taken back: %s", error.message)
+    def _pool_added(self, pool: ManagedPool) -> None:
+        self.registry.add(pool.mirror)
+        pool.mirror.bus.subscribe(partial(self._state_told, pool))
 
-    async def _reload(self, client: PoolClient, config: ModelServerConfig) -> None:
-        parameters = {"config": config.to_dict(), "wait": False}
-        await client.call("reload_config", parameters, _CALL_S)
+    def _state_told(self, pool: ManagedPool, state: ServableState) -> None:
+        self.configuration.state_told(pool, state)
 
-    async def _replay(self, client: PoolClient) -> None:
-        if not self.config_in_force.models:
-            return
-        parameters = {"config": self.config_in_force.to_dict(), "wait": False, "replay": True}
-        try:
-            await client.call("reload_config", parameters, _CALL_S)
-        except ServingError as error:
-            if error.code is Code.UNAVAILABLE:
-                raise
-            self.log.warning("The new pool refuses the configuration: %s", error.message)
+    def _new_host(self, spec: PoolSpec, pool_id: str) -> Host:
+        return PoolKernel(pool_id, self.kernel_options(spec), self.kernel_spec_manager)
 
-    def _find(self, name: str) -> ModelConfig | None:
-        return next((m for m in self.config_in_force.models if m.name == name), None)
-
-    def _get(self, name: str) -> ModelConfig:
-        model = self._find(name)
-        if model is None:
-            raise ServingError(Code.NOT_FOUND, f"Model {name} is not configured")
-        return model
-
-    def _with(self, model: ModelConfig) -> ModelServerConfig:
-        models = [model if m.name == model.name else m for m in self.config_in_force.models]
-        return ModelServerConfig(tuple(models if model in models else [*models, model]))
-
-    def _without(self, name: str) -> ModelServerConfig:
-        return ModelServerConfig(tuple(m for m in self.config_in_force.models if m.name != name))
-
-    # The managed pool's process
-
-    def _new_host(self, pool_id: str) -> Host:
-        return PoolKernel(pool_id, self.kernel_options(), self.kernel_spec_manager)
-
-    def _phase_changed(self, phase: Phase) -> None:
-        self.log.debug("The managed pool is %s", phase)
+    def _phase_changed(self, spec: PoolSpec, phase: Phase) -> None:
+        self.log.debug("The managed pool %s is %s", spec.name, phase)
         self.on_phase(phase)

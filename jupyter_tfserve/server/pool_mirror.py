@@ -33,7 +33,9 @@ class PoolMirror:
         bus: Tells every state after the monitor has taken it in.
     """
 
-    def __init__(self, pool_id: str, kind: str, limits: Limits | None = None) -> None:
+    def __init__(
+        self, pool_id: str, kind: str, limits: Limits | None = None, name: str = ""
+    ) -> None:
         self.pool_id = pool_id
         self.kind = kind
         self.info: PoolInfo | None = None
@@ -41,6 +43,7 @@ class PoolMirror:
         self.monitor = ServableStateMonitor()
         self.bus = EventBus()
         self._limits = limits
+        self._name = name
         self._client: PoolClient | None = None
         self._stale: set[str] = set()
         self._awaited: dict[str, set[int]] = {}  # what was available when the pool was lost
@@ -48,7 +51,7 @@ class PoolMirror:
     @property
     def name(self) -> str:
         """What users call it: the notebook's name, where it is one's."""
-        return (self.info.name if self.info is not None else "") or self.kind
+        return self._name or (self.info.name if self.info is not None else "") or self.kind
 
     @property
     def client(self) -> PoolClient | None:
@@ -106,6 +109,11 @@ class PoolMirror:
     def is_live(self, name: str) -> bool:
         """Whether the pool has a version of the model that has not ended."""
         return any(s.state is not ManagerState.END for s in self.monitor.versions(name))
+
+    def awaits(self, name: str) -> bool:
+        """Whether a model that the pool is to serve has not come to an outcome yet."""
+        states = {s.state for s in self.monitor.versions(name)}
+        return ManagerState.AVAILABLE not in states and states != {ManagerState.END}
 
     def forget(self) -> None:
         """The pool will not come back: drop its states, and tell nobody."""

@@ -26,21 +26,24 @@ _MAX_ENDED = 8
 class PoolRegistry:
     """The pools of this server, managed and notebook ones, by the names that they serve.
 
-    A name belongs to one pool. A configured name is the managed pool's; else the pool that has a
-    live version of it keeps it from one that came later. A notebook pool that has ended keeps its
-    names until others take them, so that callers are told what became of their model.
+    A name belongs to one pool. A configured name is that of the managed pool that it is placed on;
+    else the pool that has a live version of it keeps it from one that came later. A notebook pool
+    that has ended keeps its names until others take them, so that callers are told what became of
+    their model.
 
-    ``is_configured`` tells whether a name stands in the server's configuration.
+    ``is_placed`` tells whether a name stands in the server's configuration and belongs on a pool.
 
     Attributes:
         on_model: Called with the name of a model whose versions or owner may have changed.
         on_pools: Called when a pool has come or gone.
     """
 
-    def __init__(self, is_configured: Callable[[str], bool], limits: Limits | None = None) -> None:
+    def __init__(
+        self, is_placed: Callable[[str, PoolMirror], bool], limits: Limits | None = None
+    ) -> None:
         self.on_model: Callable[[str], None] = lambda _name: None
         self.on_pools: Callable[[], None] = lambda: None
-        self._is_configured = is_configured
+        self._is_placed = is_placed
         self._limits = limits
         self._pools: dict[str, PoolMirror] = {}
         self._owners: dict[str, PoolMirror] = {}
@@ -57,10 +60,10 @@ class PoolRegistry:
     def add(self, pool: PoolMirror) -> None:
         """Take a pool in."""
         self._pools[pool.pool_id] = pool
-        self._unsubscribe[pool.pool_id] = pool.bus.subscribe(lambda s: self._elect(s.id.name))
+        self._unsubscribe[pool.pool_id] = pool.bus.subscribe(lambda s: self.elect(s.id.name))
         self.on_pools()
         for name in pool.monitor.names():
-            self._elect(name)
+            self.elect(name)
 
     def remove(self, pool: PoolMirror) -> None:
         """The pool is gone for good; its names are free."""
@@ -69,7 +72,7 @@ class PoolRegistry:
             names = pool.monitor.names()
             pool.forget()
             for name in names:
-                self._elect(name)
+                self.elect(name)
             self.on_pools()
 
     def names(self) -> list[str]:
@@ -162,16 +165,17 @@ class PoolRegistry:
         for pool in [pool for pool in ended if pool in owners][:-_MAX_ENDED]:
             self.remove(pool)
 
-    def _elect(self, name: str) -> None:
+    def elect(self, name: str) -> None:
+        """See whom a name belongs to now: its pools have changed, or where it is placed."""
         candidates = [pool for pool in self._pools.values() if pool.monitor.versions(name)]
         if not candidates:
             self._owners.pop(name, None)
             self.on_model(name)
             return
-        configured, owner = self._is_configured(name), self._owners.get(name)
+        owner = self._owners.get(name)
 
         def rank(pool: PoolMirror) -> tuple[bool, bool, bool]:
-            return configured and pool.kind == "managed", pool.is_live(name), pool is owner
+            return self._is_placed(name, pool), pool.is_live(name), pool is owner
 
         self._owners[name] = max(candidates, key=rank)
         self.on_model(name)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from traitlets import Any as AnyTrait
-from traitlets import Bool, Dict, Float, Int, Unicode
+from traitlets import Bool, Dict, Float, Int, List, Unicode
 from traitlets.config import LoggingConfigurable
 
 from ..errors import invalid_argument
+from .devices import DeviceNames
 from .pool_kernel import KernelOptions
+
+if TYPE_CHECKING:
+    from .pool_spec import PoolSpec
 
 
 class PoolSettings(LoggingConfigurable):
@@ -110,6 +116,22 @@ class PoolSettings(LoggingConfigurable):
         help="The kernel that the model pool runs in; TensorFlow and jupyter_tfserve have to be "
         "installed in its environment.",
     )
+    pools = List(
+        Dict(),
+        config=True,
+        help="The managed pools, one process each, such as "
+        '[{"name": "gpu0", "device": "GPU:0", "memory_limit_mb": 8000}, {"name": "cpu", '
+        '"device": "CPU"}]. A pool with a device sees no other; kernel_name can be given for each. '
+        "By default there is one, which sees all. A pool starts when a model needs it.",
+    )
+    per_process_gpu_memory_fraction = Float(
+        0,
+        min=0,
+        max=1,
+        config=True,
+        help="Share of a GPU's memory that a pool may take; 0 is no limit. Memory is taken when it "
+        "is needed. A pool's own memory_limit_mb goes first.",
+    )
     start_timeout = Float(
         120, config=True, help="How long the kernel may take to start its pool, in seconds."
     )
@@ -135,7 +157,7 @@ class PoolSettings(LoggingConfigurable):
                 "enable_batching and enable_greedy_batching exclude each other: choose one"
             )
 
-    def kernel_options(self) -> KernelOptions:
+    def kernel_options(self, spec: PoolSpec) -> KernelOptions:
         """How to start a pool by these settings.
 
         Raises:
@@ -143,6 +165,7 @@ class PoolSettings(LoggingConfigurable):
         """
         self._check_batching()
         pool = {
+            "name": spec.name,
             "core": {
                 "file_system_poll_wait_seconds": self.file_system_poll_wait_seconds,
                 "max_num_load_retries": self.max_num_load_retries,
@@ -172,7 +195,14 @@ class PoolSettings(LoggingConfigurable):
                 "prefer_tflite_model": self.prefer_tflite_model,
                 "num_tflite_pools": self.num_tflite_pools,
             },
+            "devices": {
+                "device": spec.device,
+                "memory_limit_mb": spec.memory_limit_mb,
+                "per_process_gpu_memory_fraction": self.per_process_gpu_memory_fraction,
+            },
             "http": self.http,
         }
         fds = (self.http["fd"],) if self.http else ()
-        return KernelOptions(self.kernel_name, self.start_timeout, pool, fds)
+        environment = DeviceNames().environment_for(spec.device)
+        kernel_name = spec.kernel_name or self.kernel_name
+        return KernelOptions(kernel_name, self.start_timeout, pool, fds, environment)

@@ -17,6 +17,7 @@ from jupyter_core.application import JupyterApp
 from traitlets import Bool, Int, TraitError, Unicode, default
 
 from .._version import __version__
+from ..errors import ServingError
 from .flags import SWITCHES, VALUES, normalise
 from .pool_manager import PoolManager
 from .standalone_door import StandaloneDoor
@@ -107,7 +108,12 @@ class TFServeApp(JupyterApp):
         """Serve until a signal comes; returns the exit status."""
         try:
             manager = StandaloneManager(parent=self)
-        except (OSError, TraitError) as error:
+            if len(manager.fleet) > 1:
+                raise TraitError(
+                    "The process that answers on the port holds all models: "
+                    "--StandaloneManager.pools may list one pool here"
+                )
+        except (OSError, TraitError, ServingError) as error:
             self.log.critical("Failed to start server. Error: %s", error)
             return 1
         if not manager.model_base_path and not manager.model_config_file:

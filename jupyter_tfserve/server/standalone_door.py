@@ -152,7 +152,7 @@ class StandaloneDoor:
         """The models without an outcome, and whether any is available; tells new problems."""
         monitor = self._manager.managed.mirror.monitor
         settled, available = set(), False
-        for model in await self._manager.describe_models():
+        for model in await self._manager.overview.models():
             states = {state.state for state in monitor.versions(model["name"])}
             if ManagerState.AVAILABLE in states or ManagerState.END in states:
                 settled.add(model["name"])

@@ -29,7 +29,9 @@ def jupyter_dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def pools(monkeypatch: pytest.MonkeyPatch) -> Pools:
     pools = Pools()
-    monkeypatch.setattr(PoolManager, "_new_host", lambda _self, pool_id: pools.new_host(pool_id))
+    monkeypatch.setattr(
+        PoolManager, "_new_host", lambda _self, spec, pool_id: pools.new_host(pool_id, spec)
+    )
     return pools
 
 

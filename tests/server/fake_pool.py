@@ -35,6 +35,7 @@ from jupyter_tfserve.wire import (
 
 if TYPE_CHECKING:
     from jupyter_tfserve.metrics import Family
+    from jupyter_tfserve.server.pool_spec import PoolSpec
 
 Answer = Callable[[Request], Response | Awaitable[Response]]
 
@@ -68,6 +69,8 @@ class FakePool:
         late: Whether reloads are carried out but never replied to.
         families: The metrics that it tells.
         counts: The counts of versions that it tells.
+        process: What it tells of its process besides the pid.
+        memory: What it tells of models by name: ``device`` and ``memory``.
     """
 
     def __init__(
@@ -91,6 +94,8 @@ class FakePool:
         self.recorded: set[str] = set()
         self.families: list[Family] = []
         self.counts: list[dict[str, Any]] = []
+        self.process: dict[str, Any] = {}
+        self.memory: dict[str, dict[str, Any]] = {}
         self.held: asyncio.Event | None = None
         self.connections: set[Connection] = set()
         self.chunks_received = 0
@@ -183,7 +188,8 @@ class FakePool:
                 names = [model["name"] for model in params["config"]["models"]]
                 return {"text": f"# {names}"}
             case "describe":
-                return {"models": self._describe(), "process": {"pid": os.getpid()}}
+                process = {"pid": os.getpid(), **self.process}
+                return {"models": self._describe(), "process": process}
             case "metrics":
                 return {"families": [family.to_dict() for family in self.families]}
             case "counts":
@@ -247,7 +253,12 @@ class FakePool:
                 "options": options_to_dict(model),
                 "problem": self.problems.get(model.name),
                 "versions": [
-                    {"version": s.id.version, "state": s.state.name, "error": s.message or None}
+                    {
+                        "version": s.id.version,
+                        "state": s.state.name,
+                        "error": s.message or None,
+                        **self.memory.get(model.name, {}),
+                    }
                     for s in self.monitor.versions(model.name)
                 ],
             }
@@ -344,9 +355,14 @@ class FakeHost:
     """Stands for the kernel process of a managed pool: holds a :class:`FakePool` for one life."""
 
     def __init__(
-        self, pool: FakePool, error: ServingError | None = None, gate: asyncio.Event | None = None
+        self,
+        pool: FakePool,
+        error: ServingError | None = None,
+        gate: asyncio.Event | None = None,
+        spec: PoolSpec | None = None,
     ) -> None:
         self.pool = pool
+        self.spec = spec
         self.error = error
         self._gate = gate
         self.ended = False
@@ -374,7 +390,7 @@ class FakeHost:
 
 
 class Pools:
-    """The fake processes of the managed pool, in the order in which they were started.
+    """The fake processes of the managed pools, in the order in which they were started.
 
     ``prepare`` is called with each new fake pool before it starts; ``errors`` holds what the next
     starts fail with, None for one that does not; a start waits for ``gate``, if there is one.
@@ -386,10 +402,10 @@ class Pools:
         self.errors: list[ServingError | None] = []
         self.gate: asyncio.Event | None = None
 
-    def new_host(self, pool_id: str) -> FakeHost:
-        pool = FakePool(pool_id)
+    def new_host(self, pool_id: str, spec: PoolSpec | None = None) -> FakeHost:
+        pool = FakePool(pool_id, name=spec.name if spec else "")
         self.prepare(pool)
-        host = FakeHost(pool, self.errors.pop(0) if self.errors else None, self.gate)
+        host = FakeHost(pool, self.errors.pop(0) if self.errors else None, self.gate, spec)
         self.hosts.append(host)
         return host
 
@@ -397,6 +413,10 @@ class Pools:
     def pool(self) -> FakePool:
         """The newest."""
         return self.hosts[-1].pool
+
+    def of(self, name: str) -> list[FakeHost]:
+        """The processes of one pool."""
+        return [host for host in self.hosts if host.spec is not None and host.spec.name == name]
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 10.0) -> None:

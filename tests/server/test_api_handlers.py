@@ -7,11 +7,14 @@ import json
 from typing import Any
 
 import pytest
+from fake_gpus import FakeGpus, gpu, gpus
 from fake_pool import FakePool, Pools, until
 from jupyter_door import AUTH, NO_AUTH, Reply, Server, mounted
 
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.state import ManagerState
+
+__all__ = ["gpus"]
 
 API = "/tfserve/api"
 MODEL = {"name": "team/m", "base_path": "/models/m"}
@@ -30,8 +33,10 @@ async def test_a_model_is_loaded_listed_and_unloaded(server: Server, pools: Pool
     assert (listed["name"], listed["base_path"]) == ("team/m", "/models/m")
     assert listed["versions"] == [{"version": 1, "state": "AVAILABLE", "error": None}]
     pool_id = server.manager.managed.mirror.pool_id
-    assert listed["owner"] == {"pool": pool_id, "kind": "managed", "notebook": None}
-    assert (await ask(server, "DELETE", "models/team%2Fm")).status == 200
+    owner = {"pool": pool_id, "name": "managed", "kind": "managed", "notebook": None}
+    assert listed["owner"] == owner
+    deleted = await ask(server, "DELETE", "models/team%2Fm")
+    assert deleted.json == {"pool": "managed", "released": False, "remaining": []}
     assert (await ask(server, "GET", "config")).json == {"models": []}
 
 
@@ -44,7 +49,12 @@ async def test_a_notebooks_pool_is_adopted_listed_and_withdrawn(server: Server) 
     assert (adopted.json["name"], adopted.json["phase"]) == ("train.ipynb", "running")
     (listed,) = (await ask(server, "GET", "models")).json["models"]
     assert listed["name"] == "live"
-    owner = {"pool": pool.pool_id, "kind": "notebook", "notebook": "train.ipynb"}
+    owner = {
+        "pool": pool.pool_id,
+        "name": "train.ipynb",
+        "kind": "notebook",
+        "notebook": "train.ipynb",
+    }
     assert listed["owner"] == owner
     assert (await ask(server, "DELETE", "models/live")).status == 200
     assert ("unpublish", {"name": "live"}) in pool.calls
@@ -115,6 +125,9 @@ async def test_a_pool_that_cannot_start_tells_what_to_install(server: Server, po
         ({**MODEL, "options": "greedy"}, "'options'"),
         ({**MODEL, "options": {"batches": 1}}, "'options'"),
         ({**MODEL, "options": {"batching": 1}}, "'batching' to be one of off, greedy"),
+        ({**MODEL, "device": "cuda"}, "device of model team/m"),
+        ({**MODEL, "device": 0.5}, "device of model team/m"),
+        ({**MODEL, "pool": 1}, "'pool'"),
         ({**MODEL, "platform": "torch"}, "unsupported platform torch"),
     ],
 )
@@ -216,8 +229,96 @@ async def test_the_managed_pool_is_restarted_by_its_id(server: Server, pools: Po
     assert (await ask(server, "POST", "pools/unknown/restart")).status == 404
 
 
+async def test_a_pool_is_started_and_restarted_by_its_id(server: Server, pools: Pools) -> None:
+    asked = {"name": "cpu", "device": "cpu", "kernel_name": "python3"}
+    started = await ask(server, "POST", "pools", asked)
+    assert started.status == 201
+    assert (started.json["name"], started.json["device"]) == ("cpu", "CPU")
+    assert (await ask(server, "POST", "pools", asked)).status == 409
+    loaded = await ask(server, "POST", "models", {**MODEL, "device": "CPU", "pool": "cpu"})
+    assert loaded.json["owner"]["name"] == "cpu"
+    (listed,) = (await ask(server, "GET", "config")).json["models"]
+    assert (listed["device"], listed["pool"]) == ("CPU", "cpu")
+    path = f"pools/{started.json['id']}/restart"
+    assert (await ask(server, "POST", path)).status == 200
+    assert len(pools.of("cpu")) == 2
+    assert pools.of("managed") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"name": "a b"}, "'name' of a pool"),
+        ({"name": "a", "device": "cuda"}, "device of pool a"),
+        ({"name": "a", "memory_limit": 3}, "Unknown field of a pool: memory_limit"),
+    ],
+)
+async def test_a_pool_of_another_form_is_refused_by_field(
+    server: Server, value: Any, words: str
+) -> None:
+    reply = await ask(server, "POST", "pools", value)
+    assert reply.status == 400
+    assert words in reply.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "released"),
+    [
+        ("", None, False),
+        ("?release=true", None, True),
+        ("?release=false", None, False),
+        ("", {"release": True}, True),
+    ],
+)
+async def test_a_model_is_unloaded_with_its_process_where_that_is_asked_for(
+    server: Server, pools: Pools, query: str, body: Any, released: bool
+) -> None:
+    await ask(server, "POST", "models", {**MODEL, "name": "m"})
+    reply = await ask(server, "DELETE", f"models/m{query}", body)
+    assert reply.json == {"pool": "managed", "released": released, "remaining": []}
+    assert pools.hosts[0].ended is released
+    if released:
+        call = await server.send("POST", "/v1/models/m:predict", b"{}")
+        assert (call.status, b"Servable not found" in call.body) == (404, True)
+
+
+@pytest.mark.parametrize(("query", "body"), [("?release=1", None), ("", {"release": 1})])
+async def test_a_release_that_is_neither_true_nor_false_is_refused(
+    server: Server, query: str, body: Any
+) -> None:
+    await ask(server, "POST", "models", MODEL)
+    reply = await ask(server, "DELETE", f"models/team%2Fm{query}", body)
+    assert (reply.status, reply.json["code"]) == (400, "INVALID_ARGUMENT")
+    assert (await ask(server, "GET", "config")).json["models"]
+
+
+async def test_a_notebooks_kernel_is_not_ended(server: Server) -> None:
+    pool = FakePool(kind="notebook", name="train.ipynb")
+    pool.set_state("live", 1, ManagerState.AVAILABLE)
+    await pool.start()
+    await ask(server, "POST", "pools", {"id": pool.pool_id})
+    reply = await ask(server, "DELETE", "models/live?release=true")
+    assert (reply.status, reply.json["code"]) == (400, "FAILED_PRECONDITION")
+    assert "unpublish" not in [method for method, _ in pool.calls]
+    await pool.stop()
+
+
+async def test_devices_are_told_with_a_hint_where_memory_is_short(
+    server: Server, pools: Pools, gpus: FakeGpus
+) -> None:
+    gpus.have(gpu(0, 0.5))
+    pools.prepare = lambda p: p.process.update(devices=["CPU:0", "GPU:0"], visible_devices=None)
+    await ask(server, "POST", "models", MODEL)
+    told = (await ask(server, "GET", "devices")).json
+    assert [(d["name"], len(d["pools"])) for d in told["devices"]] == [("CPU", 1), ("GPU:0", 1)]
+    pools.pool.failures["n"] = ServingError(Code.RESOURCE_EXHAUSTED, "OOM when allocating")
+    reply = await ask(server, "POST", "models", {"name": "n", "base_path": "/models/n"})
+    assert reply.status == 429
+    assert reply.json["hint"].startswith("GPU:0 has 0.50 GiB of 16.00 GiB free and is used by")
+
+
 async def test_reads_start_nothing(server: Server, pools: Pools) -> None:
-    for path in ("models", "pools", "config"):
+    for path in ("models", "pools", "config", "devices"):
         assert (await ask(server, "GET", path)).status == 200
     assert pools.hosts == []
 
@@ -228,7 +329,7 @@ def routes(server: Server) -> list[tuple[str, str]]:
         (method, path.replace("([^/]+)", "x").replace("(?i:v1)/.*", "v1/models/x"))
         for method, path in mounted(server)
     ]
-    assert len({path for _, path in found}) == 11
+    assert len({path for _, path in found}) == 12
     return found
 
 

@@ -10,6 +10,7 @@ FORBIDDEN = (
     "pandas",
     "google.protobuf",
     "grpc",
+    "pynvml",
     "orjson",
     "simdjson",
     "jupyter_tfserve.codec",

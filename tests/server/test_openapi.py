@@ -11,15 +11,20 @@ import pytest
 import yaml
 from described import check_answer, check_event, check_request, description
 from event_reader import reading
+from fake_gpus import FakeGpus, gpu, gpus
 from fake_pool import FakePool, Pools
 from jsonschema import Draft202012Validator, ValidationError
 from jupyter_door import AUTH, NO_AUTH, Reply, Server, mounted
 
 from jupyter_tfserve.errors import Code, ServingError
+from jupyter_tfserve.server.nvml import GpuProcess
 from jupyter_tfserve.state import ManagerState
+
+__all__ = ["gpus"]
 
 API = "/tfserve/api"
 MODEL = {"name": "team/m", "base_path": "/models/m"}
+MEMORY = {"device": "CPU", "memory": {"host": 10, "device": 0, "estimate": True}}
 COUNTS = {"name": "m", "version": 1, "requests": 1, "errors": 0, "in_flight": 0, "p50_ms": None}
 TEXT = {**AUTH, "Content-Type": "text/plain", "Accept": "text/plain"}
 
@@ -84,7 +89,7 @@ def test_its_schemas_are_schemas_and_its_references_lead_somewhere() -> None:
     assert states == [state.name for state in ManagerState]
 
 
-async def test_answers_are_as_described(server: Server, pools: Pools) -> None:
+async def test_answers_are_as_described(server: Server, pools: Pools, gpus: FakeGpus) -> None:
     pools.prepare = lambda pool: pool.failures.update(bad=ServingError(Code.DATA_LOSS, "damaged"))
     assert (await ask(server, "GET", "models")).status == 200
     assert (await ask(server, "GET", "pools")).status == 200
@@ -118,6 +123,20 @@ async def test_answers_are_as_described(server: Server, pools: Pools) -> None:
     assert (await ask(server, "GET", "pools")).json["pools"][1]["kind"] == "notebook"
     assert (await ask(server, "DELETE", "models/live")).status == 200
     assert (await ask(server, "GET", "metrics")).status == 200
+    asked = {"name": "cpu", "device": "cpu", "kernel_name": "python3"}
+    assert (await ask(server, "POST", "pools", asked)).status == 201
+    assert (await ask(server, "POST", "pools", asked)).status == 409
+    held = {**MODEL, "name": "held", "device": "CPU", "pool": "cpu"}
+    pools.pool.memory["held"] = MEMORY
+    assert (await ask(server, "POST", "models", held)).status == 201
+    assert (await ask(server, "GET", "config")).status == 200
+    assert (await ask(server, "POST", "models", {**MODEL, "pool": "x"})).status == 404
+    told = (await ask(server, "GET", "devices")).json["devices"][0]["pools"]
+    assert [m["name"] for pool in told for m in pool["models"]] == ["held"]
+    gpus.have(gpu(0, 8, GpuProcess(7)))
+    assert len((await ask(server, "GET", "devices")).json["devices"]) == 2
+    assert (await ask(server, "DELETE", "models/held", {"release": True})).json["released"]
+    assert (await ask(server, "DELETE", "models/held?release=true")).status == 404
     pool_id = server.manager.managed.mirror.pool_id
     assert (await ask(server, "POST", f"pools/{pool_id}/restart")).status == 200
     assert (await ask(server, "POST", "pools/x/restart")).status == 404

@@ -72,8 +72,7 @@ async def test_a_failed_model_is_tried_again_when_it_is_loaded_again(
     manager: PoolManager, pools: Pools
 ) -> None:
     pools.prepare = lambda pool: pool.failures.update(a=ServingError(Code.INTERNAL, "bad graph"))
-    manager.config_in_force = ModelServerConfig((A,))  # as at server start
-    await manager.managed.ensure_running()
+    await (await manager.configuration.begin_with(A)).ensure_running()  # as at server start
     pools.pool.failures.clear()
     await manager.load(A)
     (state,) = manager.status(ModelSpec("a"))
@@ -100,7 +99,7 @@ async def test_a_change_stands_that_a_late_pool_has_heard_of(
     manager: PoolManager, pools: Pools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await manager.load(A)
-    monkeypatch.setattr("jupyter_tfserve.server.pool_manager._CALL_S", 0.05)
+    monkeypatch.setattr("jupyter_tfserve.server.configuration.CALL_S", 0.05)
     pools.pool.late = True
     with pytest.raises(ServingError, match="did not answer the call") as raised:
         await manager.load(B)

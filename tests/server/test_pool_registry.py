@@ -19,7 +19,7 @@ CONFIGURED = {"configured"}
 
 @pytest.fixture
 async def registry() -> AsyncIterator[PoolRegistry]:
-    registry = PoolRegistry(CONFIGURED.__contains__)
+    registry = PoolRegistry(lambda name, pool: name in CONFIGURED and pool.kind == "managed")
     yield registry
     await registry.close()
 

@@ -18,6 +18,7 @@ from traitlets.config import Config
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.server.managed_pool import Phase
 from jupyter_tfserve.server.pool_manager import PoolManager
+from jupyter_tfserve.server.pool_spec import PoolSpec
 from jupyter_tfserve.server.standalone import StandaloneManager, TFServeApp
 
 STATUS = b"GET /v1/models/m HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -208,6 +209,36 @@ async def test_a_monitoring_config_that_cannot_be_read_ends_the_command(
     assert "Failed to start server. Error: NOT_FOUND: /no/such/file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(["a", "b"], "may list one pool here"), (["a b"], "INVALID_ARGUMENT: Expected 'name'")],
+)
+async def test_pools_that_cannot_answer_on_its_port_are_refused(
+    pools: Pools, capsys: pytest.CaptureFixture[str], names: list[str], words: str
+) -> None:
+    specs: object = [{"name": name} for name in names]
+    async with running(PoolManager={**MODEL, "pools": specs}) as command:
+        assert await command.task == 1
+    error = capsys.readouterr().err
+    assert "Failed to start server. Error: " in error
+    assert words in error
+    assert pools.hosts == []
+
+
+async def test_its_pool_may_be_on_a_device_and_limited(pools: Pools) -> None:
+    spec = {"name": "gpu1", "device": "GPU:1", "memory_limit_mb": 4000}
+    async with running(PoolManager={**MODEL, "pools": [spec]}) as command:
+        assert (await command.answered()).status
+        assert pools.hosts[0].spec == PoolSpec("gpu1", "GPU:1", 4000)
+
+
+def test_the_memory_of_a_gpu_is_shared_by_tensorflow_servings_flag() -> None:
+    app = TFServeApp()
+    app.initialize(["--per_process_gpu_memory_fraction=0.25"])
+    options = StandaloneManager(parent=app).kernel_options(PoolSpec())
+    assert options.pool["devices"]["per_process_gpu_memory_fraction"] == 0.25
+
+
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_out_of_range_is_refused(port: int) -> None:
     with pytest.raises(TraitError, match="rest_api_port"):
@@ -217,7 +248,7 @@ def test_a_port_out_of_range_is_refused(port: int) -> None:
 def test_its_pools_get_the_socket_and_tensorflow_servings_defaults() -> None:
     manager: PoolManager = StandaloneManager()
     manager.http = {"fd": 5, "cors": True}
-    options = manager.kernel_options()
+    options = manager.kernel_options(PoolSpec())
     assert options.pass_fds == (5,)
     assert options.pool["http"] == {"fd": 5, "cors": True}
     assert options.pool["core"]["max_num_load_retries"] == 5
@@ -235,13 +266,13 @@ def test_batching_is_told_to_the_pool_as_it_is_set() -> None:
         ]
     )
     manager = StandaloneManager(parent=app)
-    assert manager.kernel_options().pool["batching"] == {
+    assert manager.kernel_options(PoolSpec()).pool["batching"] == {
         "enable_greedy_batching": False,
         "enable_batching": True,
         "batching_parameters_file": "/b.txt",
         "enable_per_model_batching_parameters": True,
     }
-    assert PoolManager(enable_greedy_batching=True).kernel_options().pool["batching"] == {
+    assert PoolManager(enable_greedy_batching=True).kernel_options(PoolSpec()).pool["batching"] == {
         "enable_greedy_batching": True,
         "enable_batching": False,
         "batching_parameters_file": "",
@@ -264,7 +295,7 @@ def test_batching_that_contradicts_itself_is_refused(
     settings: dict[str, object], text: str
 ) -> None:
     with pytest.raises(ServingError) as refused:
-        PoolManager(**settings).kernel_options()
+        PoolManager(**settings).kernel_options(PoolSpec())
     assert refused.value.code is Code.INVALID_ARGUMENT
     assert text in refused.value.message
 

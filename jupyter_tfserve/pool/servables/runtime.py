@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+
+from ...errors import Code, ServingError
+from .session_call import limit_memory, session_config
+
+if TYPE_CHECKING:
+    from ..options import DeviceOptions
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def quiet() -> None:
@@ -12,14 +21,40 @@ def quiet() -> None:
     tf.get_logger().setLevel("ERROR")
 
 
+def use(options: DeviceOptions) -> None:
+    """Keep to the device and the memory that the pool was given; before anything is run.
+
+    Raises:
+        ServingError: FAILED_PRECONDITION where TensorFlow does not see the device.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if options.device.startswith("GPU:") and not gpus:
+        text = (
+            f"There is no device {options.device}: TensorFlow sees {', '.join(device_names())} "
+            f"where {_VISIBLE} is {os.environ.get(_VISIBLE)!r}"
+        )
+        raise ServingError(Code.FAILED_PRECONDITION, text)
+    limit_memory(options.memory_limit_mb, options.per_process_gpu_memory_fraction, len(gpus))
+    if gpus and (options.memory_limit_mb or options.per_process_gpu_memory_fraction):
+        # A GPU's allocator is made once in a process, by whoever first asks for the device, and
+        # serves sessions and eager code alike: with this session, the limit holds for both.
+        tf.compat.v1.Session(graph=tf.Graph(), config=session_config()).close()
+
+
+def device_names() -> list[str]:
+    """The devices that TensorFlow sees, such as ``CPU:0``."""
+    return [
+        device.name.removeprefix("/physical_device:")
+        for device in tf.config.list_physical_devices()
+    ]
+
+
 def describe() -> dict[str, Any]:
-    """TensorFlow's version, and the names of the devices that it sees."""
+    """TensorFlow's version, the devices that it sees, and the variable that chose among GPUs."""
     return {
         "tensorflow": tf.__version__,
-        "devices": [
-            device.name.removeprefix("/physical_device:")
-            for device in tf.config.list_physical_devices()
-        ],
+        "devices": device_names(),
+        "visible_devices": os.environ.get(_VISIBLE),
     }
 
 

@@ -16,8 +16,9 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 from ...codec.deep import DeepTensor
 from ...errors import Code, ServingError
 from ...servable import SignatureInfo, TensorInfo
-from .base import Footprint, Servable
+from .base import Servable
 from .deep_call import DeepCall
+from .footprint import LoadMeter
 from .proto_text import debug_text, to_json
 from .repeatable import because_of, unrepeatable_operation
 from .session_call import (
@@ -51,6 +52,7 @@ class SavedModelServable(Servable):
             ServingError: with TensorFlow's reason.
         """
         self._side_by_side = side_by_side
+        meter = LoadMeter()
         # The single-threaded executor takes no reference variables and no control flow of
         # TensorFlow 1; that shows when the calls are prepared.
         try:
@@ -59,7 +61,7 @@ class SavedModelServable(Servable):
         except ServingError:
             self.close()
             self._load(path, tags, "")
-        self.footprint = Footprint(self._device, host_bytes=_size_of_variables(path))
+        self.footprint = meter.footprint(_size_of_variables(path))
 
     def _load(self, path: str, tags: Sequence[str], executor: str) -> None:
         graph = tf.Graph()
@@ -101,12 +103,6 @@ class SavedModelServable(Servable):
                 caller_thread=not self._side_by_side,
             )
         return call
-
-    @property
-    def _device(self) -> str:
-        devices = self._session.list_devices()
-        gpus = [device for device in devices if device.device_type == "GPU"]
-        return "GPU:0" if gpus else "CPU"
 
     @cached_property
     def metadata(self) -> str:  # type: ignore[override]

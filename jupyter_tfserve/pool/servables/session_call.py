@@ -23,14 +23,34 @@ _CALLER_THREAD = -1
 SINGLE_THREADED_EXECUTOR = "SINGLE_THREADED_EXECUTOR"
 
 
+_gpu_options = config_pb2.GPUOptions(allow_growth=True)
+
+
+def limit_memory(limit_mb: int, fraction: float, gpus: int) -> None:
+    """Limit what all sessions of this process together take of each GPU, before the first.
+
+    Args:
+        limit_mb: in MiB; 0 is no such limit.
+        fraction: the share of a GPU's memory, where there is no limit in MiB; 0 is no limit.
+        gpus: how many there are.
+    """
+    if limit_mb:
+        devices = _gpu_options.experimental.virtual_devices
+        del devices[:]
+        for _ in range(gpus):
+            devices.add(memory_limit_mb=[limit_mb])
+    else:
+        _gpu_options.per_process_gpu_memory_fraction = fraction
+
+
 def session_config(executor: str = "") -> config_pb2.ConfigProto:
-    """The configuration of every session: device memory grows on demand.
+    """The configuration of every session: device memory grows on demand, up to the limit.
 
     Args:
         executor: TensorFlow's name of an executor; empty for its default.
     """
     config = config_pb2.ConfigProto(allow_soft_placement=True)
-    config.gpu_options.allow_growth = True
+    config.gpu_options.CopyFrom(_gpu_options)
     config.experimental.executor_type = executor
     return config
 
