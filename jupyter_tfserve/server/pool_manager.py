@@ -287,14 +287,14 @@ class PoolManager(PoolSettings):
             ServingError: UNAVAILABLE, saying what is happening, while the model's pool is down.
         """
         pool = self.registry.pool_for(spec.name)
-        managed = self.fleet.running or self.managed
-        if pool is not None:
+        if pool is None:
+            home = self.configuration.aspired.owner(spec.name)
+            managed = home or self.fleet.running or self.managed
+        else:
             owner = self.fleet.of(pool)
             if owner is None:
                 return pool.client_for(spec)
             managed = owner
-        elif (home := self.configuration.aspired.owner(spec.name)) is not None:
-            managed = home
         if managed.phase is Phase.RUNNING:
             return managed.mirror.client_for(spec)
         if self._may_come(spec.name) or (pool is not None and managed.phase is not Phase.STOPPED):

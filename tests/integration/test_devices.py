@@ -20,6 +20,13 @@ SETTINGS = 'c.PoolManager.pools = [{"name": "a", "device": "CPU"}, {"name": "b"}
 
 
 @pytest.fixture
+def without_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server finds no nvidia-ml-py."""
+    (tmp_path / "pynvml.py").write_text("raise ImportError")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+
+@pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     (tmp_path / "config").mkdir()
     (tmp_path / "config/jupyter_server_config.py").write_text(SETTINGS)
@@ -92,6 +99,18 @@ def test_a_released_pool_ends_and_starts_again_when_it_is_needed(
     assert load(server, "m", model_dir, pool="b")[0] == 201
     assert server.predict("m", [1.0, 2.0, 5.0]) == ANSWER
     assert pids(server)["b"] != first
+
+
+@pytest.mark.usefixtures("without_nvml")
+def test_where_nobody_knows_the_gpus_a_device_is_tried_and_refused_by_its_process(
+    server: Server, model_dir: Path
+) -> None:
+    assert "nvidia-ml-py is not installed" in get(server, "devices")["nvml"]["problem"]
+    status, answer = load(server, "m", model_dir, device="GPU:0")
+    assert (status, answer["code"]) == (400, "FAILED_PRECONDITION")
+    assert "There is no device GPU:0: TensorFlow sees CPU:0" in answer["error"]
+    assert [pool["name"] for pool in get(server, "pools")["pools"]] == ["a", "b"]
+    assert server.leftovers() == []
 
 
 def test_a_model_for_a_device_that_is_not_there_is_refused_by_what_there_is(

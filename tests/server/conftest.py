@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from jupyter_tfserve.server import nvml
 from jupyter_tfserve.server.pool_manager import PoolManager
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from fake_gpus import FakeGpus
 from fake_pool import FakePool, Pools
 from jupyter_door import Server, running_server
 
@@ -33,6 +35,15 @@ def pools(monkeypatch: pytest.MonkeyPatch) -> Pools:
         PoolManager, "_new_host", lambda _self, spec, pool_id: pools.new_host(pool_id, spec)
     )
     return pools
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> FakeGpus:
+    """What NVML tells: no GPU at first. The server's environment hides none."""
+    fake = FakeGpus()
+    monkeypatch.setattr(nvml, "read", fake.read)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return fake
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from jupyter_tfserve.server import nvml
 from jupyter_tfserve.server.nvml import Gpu, GpuProcess, Reading
 
 GIB = 1 << 30
@@ -30,12 +27,3 @@ class FakeGpus:
     def read(self) -> Reading:
         self.times_read += 1
         return self.reading
-
-
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> FakeGpus:
-    """None at first; the server's environment hides none."""
-    fake = FakeGpus()
-    monkeypatch.setattr(nvml, "read", fake.read)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return fake

@@ -7,14 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from fake_gpus import FakeGpus, gpu, gpus
+from fake_gpus import FakeGpus, gpu
 from fake_pool import FakePool, Pools, until
 from jupyter_door import AUTH, NO_AUTH, Reply, Server, mounted
 
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.state import ManagerState
-
-__all__ = ["gpus"]
 
 API = "/tfserve/api"
 MODEL = {"name": "team/m", "base_path": "/models/m"}

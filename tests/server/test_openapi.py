@@ -11,7 +11,7 @@ import pytest
 import yaml
 from described import check_answer, check_event, check_request, description
 from event_reader import reading
-from fake_gpus import FakeGpus, gpu, gpus
+from fake_gpus import FakeGpus, gpu
 from fake_pool import FakePool, Pools
 from jsonschema import Draft202012Validator, ValidationError
 from jupyter_door import AUTH, NO_AUTH, Reply, Server, mounted
@@ -19,8 +19,6 @@ from jupyter_door import AUTH, NO_AUTH, Reply, Server, mounted
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.server.nvml import GpuProcess
 from jupyter_tfserve.state import ManagerState
-
-__all__ = ["gpus"]
 
 API = "/tfserve/api"
 MODEL = {"name": "team/m", "base_path": "/models/m"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gpus import GIB, FakeGpus, gpu, gpus
+from fake_gpus import GIB, FakeGpus, gpu
 from fake_pool import FakePool, Pools, until
 
 from jupyter_tfserve.config import ModelConfig, ModelServerConfig
@@ -17,12 +17,10 @@ from jupyter_tfserve.servable import ModelSpec
 from jupyter_tfserve.server import host_memory
 from jupyter_tfserve.server.configuration import Unloaded
 from jupyter_tfserve.server.managed_pool import Phase
-from jupyter_tfserve.server.nvml import Reading
+from jupyter_tfserve.server.nvml import GpuProcess, Reading
 from jupyter_tfserve.server.pool_manager import PoolManager
 from jupyter_tfserve.server.pool_spec import PoolSpec
 from jupyter_tfserve.state import ManagerState
-
-__all__ = ["gpus"]
 
 TWO = [{"name": "a"}, {"name": "b"}]
 ON_GPUS = [
@@ -434,8 +432,6 @@ async def test_the_ledger_tells_who_holds_what(
 async def test_a_load_that_finds_no_memory_is_told_who_holds_it(
     make: Make, pools: Pools, gpus: FakeGpus
 ) -> None:
-    from jupyter_tfserve.server.nvml import GpuProcess
-
     manager = make(ON_GPUS)
     stranger = GpuProcess(4242, "/usr/bin/python3", 9 * GIB)
     gpus.have(gpu(0, 1.5, stranger), gpu(1))
