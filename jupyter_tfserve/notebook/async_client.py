@@ -167,6 +167,10 @@ class AsyncClient:
         """See :meth:`Client.set_label`."""
         return await self._run(self._client.set_label, name, label, version)
 
+    async def record(self, name: str, action: str = "state", **options: Any) -> dict[str, Any]:
+        """See :meth:`Client.record`."""
+        return await self._run(self._client.record, name, action, **options)
+
     async def delete_label(self, name: str, label: str) -> dict[str, int]:
         """See :meth:`Client.delete_label`."""
         return await self._run(self._client.delete_label, name, label)
