@@ -79,11 +79,16 @@ class ModelServerConfig:
                     f"Illegal to list model {model.name} multiple times in config list"
                 )
             seen.add(model.name)
+            if not model.name:
+                raise invalid_argument(
+                    "Illegal to list a model without a name in config list; "
+                    f"got base_path()={model.base_path}"
+                )
             _validate(model)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; :meth:`from_dict` reads them back."""
-        return {"models": [_model_to_dict(model) for model in self.models]}
+        return {"models": [model_to_dict(model) for model in self.models]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ModelServerConfig:
@@ -196,7 +201,8 @@ def options_to_dict(model: ModelConfig) -> dict[str, Any]:
     return {"batching": model.batching} if model.batching else {}
 
 
-def _model_to_dict(model: ModelConfig) -> dict[str, Any]:
+def model_to_dict(model: ModelConfig) -> dict[str, Any]:
+    """One model of :meth:`ModelServerConfig.to_dict`."""
     where = {"pool": model.pool, "device": model.device}
     return {
         "name": model.name,

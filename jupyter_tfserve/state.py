@@ -103,11 +103,13 @@ class ServableStateMonitor:
     """Remembers the last state of every version seen, with a bounded tail of ended ones.
 
     TensorFlow Serving keeps ended versions for ever; here the newest ``max_ended`` of a model stay,
-    and a failed version stays while it is the newest.
+    and a failed version stays while it is the newest. Of the models that have nothing but ended
+    versions, the ``max_ended_models`` that ended last stay.
     """
 
-    def __init__(self, max_ended: int = 20) -> None:
+    def __init__(self, max_ended: int = 20, max_ended_models: int = 200) -> None:
         self._max_ended = max_ended
+        self._max_ended_models = max_ended_models
         self._lock = threading.Lock()
         self._models: dict[str, dict[int, ServableState]] = {}
 
@@ -118,6 +120,7 @@ class ServableStateMonitor:
             versions[state.id.version] = state
             if state.state is ManagerState.END:
                 self._forget_oldest(versions)
+                self._forget_oldest_models()
 
     def _forget_oldest(self, versions: dict[int, ServableState]) -> None:
         ended = [s for s in versions.values() if s.state is ManagerState.END]
@@ -126,6 +129,16 @@ class ServableStateMonitor:
         for state in sorted(ended, key=lambda s: (s.since, s.id.version))[: max(surplus, 0)]:
             if state.id.version != newest or state.code is Code.OK:
                 del versions[state.id.version]
+
+    def _forget_oldest_models(self) -> None:
+        ended = [
+            (max(state.since for state in versions.values()), name)
+            for name, versions in self._models.items()
+            if all(state.state is ManagerState.END for state in versions.values())
+        ]
+        surplus = len(ended) - self._max_ended_models
+        for _, name in sorted(ended)[: max(surplus, 0)]:
+            del self._models[name]
 
     def clear(self) -> None:
         """Forget everything; the server does so when a pool is gone."""

@@ -12,7 +12,7 @@ import platform
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from ..config import ModelServerConfig, options_to_dict, policy_to_dict
+from ..config import ModelServerConfig, model_from_dict, options_to_dict, policy_to_dict
 from ..errors import Code, ServingError
 from ..servable import ModelSpec
 from ..state import ManagerState, ServableState
@@ -24,10 +24,11 @@ from .recorder import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from .core.server_core import ServerCore
     from .metrics import PoolMetrics
+    from .publisher import Publisher
     from .recorder import Recorder
     from .servables.base import Servable
     from .statistics import Statistics
@@ -52,7 +53,7 @@ class Control:
         runtime: Callable[[], dict[str, Any]],
         open_http: Callable[[str | None], None],
         shut_down: Callable[[], None],
-        unpublish: Callable[[str], None],
+        publisher: Publisher,
     ) -> None:
         """Take part in the pool.
 
@@ -66,7 +67,7 @@ class Control:
             open_http: lets the standalone door answer, with the metrics at the path that is given;
                 called in the loop's thread.
             shut_down: ends the pool; called in the loop's thread after the reply.
-            unpublish: withdraws a published model by its name.
+            publisher: holds the published models, which can be labelled and withdrawn.
         """
         self._loop = loop
         self._core = core
@@ -76,7 +77,7 @@ class Control:
         self._runtime = runtime
         self._open_http = open_http
         self._shut_down = shut_down
-        self._withdraw = unpublish
+        self._publisher = publisher
         self._threads = ThreadPoolExecutor(_THREADS, "tfserve-control")
         self._subscribers: dict[Connection, int] = {}
         self._sequence = 0
@@ -85,15 +86,18 @@ class Control:
             "load_config_file": self._load_config_file,
             "parse_config": self._parse_config,
             "config_text": self._config_text,
+            "look": self._look,
             "load_monitoring_file": self._load_monitoring_file,
             "metrics": self._tell_metrics,
             "counts": self._counts,
             "record": self._record,
             "poll": self._poll,
+            "label": self._label,
             "unpublish": self._unpublish,
             "describe": self._describe,
         }
         self._unsubscribe = core.bus.subscribe(self._state_published)
+        publisher.on_labels = self._labels_changed
 
     def close(self) -> None:
         """Take no more calls; those that run are left to end by themselves."""
@@ -154,17 +158,20 @@ class Control:
         # The sequence is taken first: a state that is published meanwhile is told twice, not never.
         self._subscribers[connection] = sequence = self._sequence
         states = [state.to_dict() for state in self._core.monitor.states()]
-        return {"seq": sequence, "states": states}
+        return {"seq": sequence, "states": states, "labels": self._publisher.labels()}
 
     def _state_published(self, state: ServableState) -> None:
         if state.state is ManagerState.END:
             self._statistics.forget(state.id)
-        self._loop.call_soon_threadsafe(self._tell, state)
+        self._loop.call_soon_threadsafe(self._tell, {"event": "state", "state": state.to_dict()})
 
-    def _tell(self, state: ServableState) -> None:
+    def _labels_changed(self, name: str, labels: Mapping[str, int]) -> None:
+        event = {"event": "labels", "name": name, "labels": labels}
+        self._loop.call_soon_threadsafe(self._tell, event)
+
+    def _tell(self, event: dict[str, Any]) -> None:
         self._sequence += 1
-        event = {"event": "state", "seq": self._sequence, "state": state.to_dict()}
-        payload = json.dumps(event).encode()
+        payload = json.dumps({**event, "seq": self._sequence}).encode()
         for connection in self._subscribers:
             connection.send(Kind.EVENT, 0, payload)
 
@@ -221,8 +228,15 @@ class Control:
         self._core.poll_now()
         return {}
 
+    def _look(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {"problem": self._core.look(model_from_dict(params["model"]))}
+
+    def _label(self, params: dict[str, Any]) -> dict[str, Any]:
+        name, label, version = params["name"], params["label"], params["version"]
+        return {"labels": self._publisher.label(name, label, version)}
+
     def _unpublish(self, params: dict[str, Any]) -> dict[str, Any]:
-        self._withdraw(params["name"])
+        self._publisher.unpublish(params["name"])
         return {}
 
     def _describe(self, _params: dict[str, Any]) -> dict[str, Any]:
@@ -237,7 +251,7 @@ class Control:
                     "name": name,
                     "base_path": model.base_path if model else None,
                     "policy": policy_to_dict(model.policy) if model else None,
-                    "labels": dict(model.labels) if model else {},
+                    "labels": dict(self._core.labels(name)),
                     "options": options_to_dict(model) if model else {},
                     "problem": problems.get(name),
                     "versions": [self._version(s) for s in self._core.monitor.versions(name)],

@@ -13,10 +13,11 @@ from .core.server_core import CoreOptions
 class InferenceOptions:
     """Limits and habits of calls; names are TensorFlow Serving's flags where it has one.
 
-    A time-out of 0 or less is none.
+    A time-out of 0 or less is none; 0 threads are four for each CPU.
     """
 
     rest_api_timeout_in_ms: int = 30_000
+    rest_api_num_threads: int = 0
     max_in_flight: int = 1024
     max_in_flight_per_model: int = 256
     max_body_bytes: int = 1 << 30
@@ -52,6 +53,19 @@ class DeviceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How TensorFlow runs models; names are TensorFlow Serving's flags.
+
+    Of the numbers of threads 0 is not set, and the flag for one kind goes before that for all.
+    Both go before the file.
+    """
+
+    tensorflow_session_parallelism: int = 0
+    tensorflow_intra_op_parallelism: int = 0
+    tensorflow_session_config_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The standalone door: ``fd`` is the listening socket that this process inherited."""
 
@@ -73,6 +87,7 @@ class PoolOptions:
     batching: BatchingOptions = field(default_factory=BatchingOptions)
     load: LoadOptions = field(default_factory=LoadOptions)
     devices: DeviceOptions = field(default_factory=DeviceOptions)
+    session: SessionOptions = field(default_factory=SessionOptions)
     http: HttpOptions | None = None
 
     @classmethod
@@ -94,5 +109,6 @@ class PoolOptions:
             batching=BatchingOptions(**data.get("batching", {})),
             load=LoadOptions(**data.get("load", {})),
             devices=DeviceOptions(**data.get("devices", {})),
+            session=SessionOptions(**data.get("session", {})),
             http=HttpOptions(**data["http"]) if data.get("http") else None,
         )

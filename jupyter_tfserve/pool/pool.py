@@ -80,6 +80,7 @@ class Pool:
             max_in_flight=options.inference.max_in_flight,
             max_in_flight_per_model=options.inference.max_in_flight_per_model,
             has_queues=batching.has_queues,
+            num_threads=options.inference.rest_api_num_threads,
         )
         recorder = Recorder(self._core)
         self._rest = RestApi(
@@ -101,7 +102,7 @@ class Pool:
             statistics,
             metrics=self.metrics,
             recorder=recorder,
-            unpublish=self.publisher.unpublish,
+            publisher=self.publisher,
             runtime=runtime.describe,
             open_http=self._open_http,
             shut_down=self._shut_down,
@@ -148,6 +149,7 @@ class Pool:
         """
         if self._options.kind == "managed":
             runtime.quiet()
+            runtime.configure(self._options.session)
             runtime.use(self._options.devices)
             # TensorFlow's own objects are there for good; without this, every full collection
             # goes through hundreds of thousands of them, and holds up all calls meanwhile.

@@ -111,6 +111,7 @@ class Scheduler:
         timeout_s: float,
         max_in_flight: int,
         max_in_flight_per_model: int,
+        num_threads: int = 0,
         has_queues: bool = False,
     ) -> None:
         """Take part in a loop.
@@ -120,6 +121,7 @@ class Scheduler:
             timeout_s: each call's time; 0 is none.
             max_in_flight: calls admitted and not yet finished.
             max_in_flight_per_model: the same of one model.
+            num_threads: there for long calls; see :class:`.workers.Workers`.
             has_queues: whether runs may wait in a queue for others; see :mod:`.batching`.
         """
         self._loop = loop
@@ -131,7 +133,7 @@ class Scheduler:
         self._paces: dict[Hashable, Pace] = {}
         self._short: list[Call] = []
         self._gathering = False
-        self._workers = Workers()
+        self._workers = Workers(num_threads)
         self._defer = self._into_queue if has_queues else None
 
     @property

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class Workers:
-    """As many threads as TensorFlow Serving's REST API has."""
+    """As many threads as are asked for; 0 for as many as TensorFlow Serving's REST API has."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(4 * (os.cpu_count() or 1), "tfserve-worker")
+    def __init__(self, num_threads: int = 0) -> None:
+        number = num_threads if num_threads > 0 else 4 * (os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(number, "tfserve-worker")
         self._merger = Merger()
 
     @property

@@ -145,19 +145,23 @@ class LabelHandler(ManagementHandler):
         version = self.json_object().get("version")
         if type(version) is not int:
             raise invalid_argument('Expected {"version": N} with a whole number')
-        labels = {**self.manager.labels(name), label: version}
-        await self.manager.set_labels(name, labels)
-        self.reply({"labels": labels})
+        self.reply({"labels": await self.manager.label(name, label, version)})
 
     @web.authenticated
     @authorized("write")
     async def delete(self, name: str, label: str) -> None:
         """Remove it."""
-        labels = dict(self.manager.labels(name))
-        if labels.pop(label, None) is None:
-            raise ServingError(Code.NOT_FOUND, f"Model {name} has no label {label}")
-        await self.manager.set_labels(name, labels)
-        self.reply({"labels": labels})
+        self.reply({"labels": await self.manager.label(name, label, None)})
+
+
+class ReloadHandler(ManagementHandler):
+    """A look at what may have changed on disk."""
+
+    @web.authenticated
+    @authorized("write")
+    async def post(self) -> None:
+        """Read the model config file again, and look for new versions; waits for no load."""
+        self.reply({"config_changed": await self.manager.reload()})
 
 
 class DescriptionHandler(ManagementHandler):

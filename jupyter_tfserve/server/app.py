@@ -17,6 +17,7 @@ from .api_handlers import (
     ModelHandler,
     ModelsHandler,
     RecordHandler,
+    ReloadHandler,
 )
 from .event_hub import EventHub
 from .event_stream import EventsHandler
@@ -110,6 +111,7 @@ class TFServeExtension(ExtensionApp):
                 (r"/tfserve/api/pools", PoolsHandler, api),
                 (r"/tfserve/api/pools/([^/]+)/restart", PoolRestartHandler, api),
                 (r"/tfserve/api/config", ConfigHandler, api),
+                (r"/tfserve/api/reload", ReloadHandler, api),
                 (r"/tfserve/api/metrics", MetricsHandler, api),
                 (r"/tfserve/api/spec\.yaml", DescriptionHandler, api),
                 (r"/tfserve/api/events", EventsHandler, events),

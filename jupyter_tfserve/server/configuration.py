@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from traitlets.log import get_logger
 
+from ..config import model_to_dict
 from ..errors import Code, ServingError
 from ..state import ManagerState, ServableState
 from .aspired import Aspired
@@ -108,6 +109,7 @@ class Configuration:
                 there = next((m for m in before.of(pool).models if m.name == name), None)
                 if there is not None and there.base_path == model.base_path:
                     if pool.mirror.is_live(name):
+                        await _must_serve(client, model)
                         await self._send(before.having(model, pool))
                         return  # what it changes comes with the next poll, as in TF Serving
                     # A failed version is tried again only after it was let go.
@@ -149,6 +151,24 @@ class Configuration:
             if not left and not self._arriving[pool]:
                 await pool.stop()
             return left
+
+    async def label(self, name: str, label: str, version: int | None) -> Mapping[str, int]:
+        """Let a label stand for a version, or remove it with None; returns all labels.
+
+        Raises:
+            ServingError: NOT_FOUND for a model that is not configured, or a label to remove that it
+                does not have; the pool's refusal.
+        """
+        async with self._changing:
+            model = self.aspired.get(name)
+            labels = dict(model.labels)
+            if version is not None:
+                labels[label] = version
+            elif labels.pop(label, None) is None:
+                raise ServingError(Code.NOT_FOUND, f"Model {name} has no label {label}")
+            model = replace(model, labels=labels)
+            await self._apply(self.aspired.having(model, self.aspired.homes[name]))
+            return labels
 
     async def set_labels(self, name: str, labels: Mapping[str, int]) -> None:
         """Replace the labels of a model.
@@ -290,3 +310,10 @@ class Configuration:
             get_logger().warning(text, name, _RELEASE_S)
         finally:
             unsubscribe()
+
+
+async def _must_serve(client: PoolClient, model: ModelConfig) -> None:
+    """Refuse a change by which a model that is served would lose all its versions."""
+    answer = await client.call("look", {"model": model_to_dict(model)}, CALL_S)
+    if answer["problem"] is not None:
+        raise ServingError(Code.NOT_FOUND, answer["problem"])

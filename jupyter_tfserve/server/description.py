@@ -65,7 +65,7 @@ def known_model(name: str, pool: PoolMirror, config: ModelConfig | None) -> dict
         "name": name,
         "base_path": config.base_path if config else None,
         "policy": policy_to_dict(config.policy) if config else None,
-        "labels": dict(config.labels) if config else {},
+        "labels": dict(config.labels if config else pool.labels.get(name, {})),
         "options": options_to_dict(config) if config else {},
         "versions": [_version(state) for state in pool.monitor.versions(name)],
         "owner": {

@@ -13,6 +13,7 @@ from ..metrics import RequestMetrics
 from ..servable import ModelSpec
 from ..state import ServableState, ServableStateMonitor
 from .admission import Limits
+from .config_file import ConfigFile
 from .configuration import CALL_S, Configuration, Unloaded
 from .description import describe_all, describe_pool
 from .fleet import Fleet
@@ -63,7 +64,9 @@ class PoolManager(PoolSettings):
         )
         self.overview = Overview(self.fleet, self.registry, self.configuration, self._placer)
         self.requests = RequestMetrics(self._is_known)  # answered without a pool
+        self._config_file = ConfigFile(self._read_config_file, self.reload_config, self.log)
         self._starting: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
 
     @property
     def managed(self) -> ManagedPool:
@@ -96,15 +99,19 @@ class PoolManager(PoolSettings):
             return
         if self.model_base_path:
             self.log.warning("model_base_path is ignored, as model_config_file is set")
-        client = await self.managed.ensure_running()
-        parameters = {"path": self.model_config_file}
-        answer = await client.call("load_config_file", parameters, CALL_S)
-        await self.reload_config(ModelServerConfig.from_dict(answer["config"]))
+        await self._config_file.load()
+
+    def follow_config_file(self) -> None:
+        """Keep to the model config file from now on, where the traits say so."""
+        if self.model_config_file and self.model_config_file_poll_wait_seconds > 0:
+            follow = self._config_file.follow(self.model_config_file_poll_wait_seconds)
+            self._following = asyncio.get_running_loop().create_task(follow)
 
     async def stop(self) -> None:
         """End every pool in bounded time."""
-        if self._starting is not None:
-            self._starting.cancel()
+        for task in (self._starting, self._following):
+            if task is not None:
+                task.cancel()
         await self.fleet.stop()
         await self.registry.close()
 
@@ -115,6 +122,7 @@ class PoolManager(PoolSettings):
             self.log.error(  # noqa: TRY400 - the text is the whole reason
                 "The configured models are not served: %s", error.message
             )
+        self.follow_config_file()
 
     # What is served
 
@@ -190,13 +198,23 @@ class PoolManager(PoolSettings):
         answer: dict[str, Any] = await client.call("record", call, CALL_S)
         return answer
 
-    async def set_labels(self, name: str, labels: Mapping[str, int]) -> None:
-        """Replace the labels of a model.
+    async def label(self, name: str, label: str, version: int | None) -> Mapping[str, int]:
+        """Let a label of a model stand for a version, or remove it with None.
+
+        Returns:
+            All labels of the model.
 
         Raises:
-            ServingError: NOT_FOUND where it is not configured; the pool's refusal.
+            ServingError: NOT_FOUND for a model that nobody serves, or a label to remove that it
+                does not have; the pool's refusal.
         """
-        await self.configuration.set_labels(name, labels)
+        pool = self.registry.pool_for(name)
+        if pool is not None and pool.kind == "notebook" and not self.is_configured(name):
+            parameters = {"name": name, "label": label, "version": version}
+            answer = await pool.client_for(ModelSpec(name)).call("label", parameters, CALL_S)
+            told: Mapping[str, int] = answer["labels"]
+            return told
+        return await self.configuration.label(name, label, version)
 
     async def reload_config(self, config: ModelServerConfig) -> None:
         """Replace the whole configuration; models are loaded and unloaded afterwards.
@@ -231,19 +249,24 @@ class PoolManager(PoolSettings):
         answer = await pool.mirror.client.call("config_text", parameters, CALL_S)
         return str(answer["text"])
 
+    async def reload(self) -> bool:
+        """Read the model config file again, and look for new versions now.
+
+        Returns:
+            Whether there was anything new in the file.
+
+        Raises:
+            ServingError: why the file cannot be read or is refused; what is served stays.
+        """
+        changed = bool(self.model_config_file) and await self._config_file.load()
+        await self.poll()
+        return changed
+
     async def poll(self) -> None:
         """Look for new versions now; nothing without a running pool."""
         for pool in self.fleet:
             if pool.mirror.client is not None:
                 await pool.mirror.client.call("poll", timeout_s=CALL_S)
-
-    def labels(self, name: str) -> Mapping[str, int]:
-        """The labels of a configured model.
-
-        Raises:
-            ServingError: NOT_FOUND where it is not configured.
-        """
-        return self.configuration.aspired.get(name).labels
 
     # Pools
 
@@ -321,6 +344,12 @@ class PoolManager(PoolSettings):
         return self.is_configured(name) or (starting and bool(self.model_config_file))
 
     # Managed pools
+
+    async def _read_config_file(self) -> ModelServerConfig:
+        client = await (self.fleet.running or self.managed).ensure_running()
+        parameters = {"path": self.model_config_file}
+        answer = await client.call("load_config_file", parameters, CALL_S)
+        return ModelServerConfig.from_dict(answer["config"])
 
     def _tell_config(self) -> None:
         self.on_config()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,10 @@ class PoolMirror:
         pool_id: The same over restarts.
         kind: ``managed`` or ``notebook``.
         monitor: The last known states.
+        labels: Of published models, by the model's name; the configuration has those of others.
         ended: Whether it was a notebook's and has gone for good.
         bus: Tells every state after the monitor has taken it in.
+        on_labels: Called with the name of a published model whose labels have changed.
     """
 
     def __init__(
@@ -41,7 +44,9 @@ class PoolMirror:
         self.info: PoolInfo | None = None
         self.ended = False
         self.monitor = ServableStateMonitor()
+        self.labels: dict[str, Mapping[str, int]] = {}
         self.bus = EventBus()
+        self.on_labels: Callable[[str], None] = lambda _name: None
         self._limits = limits
         self._name = name
         self._client: PoolClient | None = None
@@ -75,6 +80,7 @@ class PoolMirror:
             raise
         self.info, self._client = info, client
         client.closed.add_done_callback(lambda _: self._lost(client))
+        self.labels = snapshot.get("labels", {})  # an older pool has none
         for state in snapshot["states"]:
             self._update(ServableState.from_dict(state))
         for event in early:
@@ -118,12 +124,16 @@ class PoolMirror:
     def forget(self) -> None:
         """The pool will not come back: drop its states, and tell nobody."""
         self.monitor.clear()
+        self.labels = {}
         self._stale.clear()
         self._awaited.clear()
 
     def _event(self, event: dict[str, Any]) -> None:
         if event.get("event") == "state":
             self._update(ServableState.from_dict(event["state"]))
+        elif event.get("event") == "labels":
+            self.labels[event["name"]] = event["labels"]
+            self.on_labels(event["name"])
 
     def _update(self, state: ServableState) -> None:
         name = state.id.name
@@ -149,6 +159,7 @@ class PoolMirror:
 
     def _end(self) -> None:
         self.ended = True
+        self.labels = {}
         now = time.time()
         for state in self.monitor.states():
             if state.state is not ManagerState.END:

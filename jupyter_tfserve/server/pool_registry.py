@@ -61,6 +61,7 @@ class PoolRegistry:
         """Take a pool in."""
         self._pools[pool.pool_id] = pool
         self._unsubscribe[pool.pool_id] = pool.bus.subscribe(lambda s: self.elect(s.id.name))
+        pool.on_labels = self.elect
         self.on_pools()
         for name in pool.monitor.names():
             self.elect(name)

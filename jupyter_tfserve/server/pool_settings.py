@@ -32,6 +32,12 @@ class PoolSettings(LoggingConfigurable):
         help="File with a ModelServerConfig in protobuf text format: many models, their version "
         "policies and labels.",
     )
+    model_config_file_poll_wait_seconds = Float(
+        0,
+        config=True,
+        help="Time between two looks at model_config_file, in seconds; what it says by then is "
+        "served. 0 reads it only once.",
+    )
     file_system_poll_wait_seconds = Float(
         1,
         config=True,
@@ -57,6 +63,15 @@ class PoolSettings(LoggingConfigurable):
     rest_api_timeout_in_ms = Int(
         30_000, config=True, help="Time-out of one call, in milliseconds; 0 or less is none."
     )
+    resource_preserving = Bool(
+        False,
+        config=True,
+        help="Unload the old version of a model before the new one loads, where memory holds no "
+        "two. The model answers 404 in between.",
+    )
+    rest_api_num_threads = Int(
+        0, config=True, help="Threads for calls that take long; 0 is four for each CPU."
+    )
     saved_model_tags = Unicode(
         "serve", config=True, help="Comma-separated tags of the graph to load from a SavedModel."
     )
@@ -78,6 +93,17 @@ class PoolSettings(LoggingConfigurable):
         0,
         config=True,
         help="TFLite interpreters of a model that may run at a time; 0 is one for each CPU.",
+    )
+    tensorflow_session_parallelism = Int(
+        0, config=True, help="Threads that operations of all models share; 0 is one for each CPU."
+    )
+    tensorflow_intra_op_parallelism = Int(
+        0, config=True, help="The same; counts where both are set."
+    )
+    tensorflow_session_config_file = Unicode(
+        "",
+        config=True,
+        help="File with a ConfigProto in protobuf text format, for the sessions of all models.",
     )
     enable_signature_method_name_check = Bool(
         False, config=True, help="Refuse calls whose signature has another method name."
@@ -174,9 +200,11 @@ class PoolSettings(LoggingConfigurable):
                 "allow_version_labels_for_unavailable_models": (
                     self.allow_version_labels_for_unavailable_models
                 ),
+                "resource_preserving": self.resource_preserving,
             },
             "inference": {
                 "rest_api_timeout_in_ms": self.rest_api_timeout_in_ms,
+                "rest_api_num_threads": self.rest_api_num_threads,
                 "max_in_flight": self.max_in_flight,
                 "max_in_flight_per_model": self.max_in_flight_per_model,
                 "max_body_bytes": self.max_body_bytes,
@@ -199,6 +227,11 @@ class PoolSettings(LoggingConfigurable):
                 "device": spec.device,
                 "memory_limit_mb": spec.memory_limit_mb,
                 "per_process_gpu_memory_fraction": self.per_process_gpu_memory_fraction,
+            },
+            "session": {
+                "tensorflow_session_parallelism": self.tensorflow_session_parallelism,
+                "tensorflow_intra_op_parallelism": self.tensorflow_intra_op_parallelism,
+                "tensorflow_session_config_file": self.tensorflow_session_config_file,
             },
             "http": self.http,
         }

@@ -18,7 +18,7 @@ from traitlets import Bool, Int, TraitError, Unicode, default
 
 from .._version import __version__
 from ..errors import ServingError
-from .flags import SWITCHES, VALUES, normalise
+from .flags import SWITCHES, VALUES, FlagError, normalise
 from .pool_manager import PoolManager
 from .standalone_door import StandaloneDoor
 
@@ -94,7 +94,11 @@ class TFServeApp(JupyterApp):
 
     def parse_command_line(self, argv: Sequence[str] | None = None) -> None:
         """Read the flags in all the spellings that TensorFlow Serving's users know."""
-        flags = normalise(sys.argv[1:] if argv is None else argv)
+        try:
+            flags = normalise(sys.argv[1:] if argv is None else argv)
+        except FlagError as error:
+            self.log.critical("Failed to start server. Error: %s", error)
+            self.exit(1)
         super().parse_command_line(flags.argv)
         for notice in flags.notices:
             self.log.warning("%s", notice)

@@ -65,6 +65,7 @@ class StandaloneDoor:
         self._log.info("Listening on port %s; TensorFlow and the models are loading", self._port)
         try:
             await self._manager.start_configured()
+            self._manager.follow_config_file()
             await self._read_monitoring_config()
             if self._strict:
                 await self._all_available()

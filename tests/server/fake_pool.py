@@ -67,6 +67,7 @@ class FakePool:
         label_refusal: What a reload that lists labels is refused with.
         recorded: The models whose recording was started.
         late: Whether reloads are carried out but never replied to.
+        published_labels: Labels of published models, by name.
         families: The metrics that it tells.
         counts: The counts of versions that it tells.
         process: What it tells of its process besides the pid.
@@ -101,6 +102,7 @@ class FakePool:
         self.chunks_received = 0
         self.monitor = ServableStateMonitor()
         self.info: PoolInfo | None = None
+        self.published_labels: dict[str, dict[str, int]] = {}
         self._names: set[str] = set()
         self._sequence = 0
         self._subscribers: set[Connection] = set()
@@ -155,9 +157,22 @@ class FakePool:
         )
         self.monitor.update(told)
         self._sequence += 1
-        event = {"event": "state", "seq": self._sequence, "state": told.to_dict()}
+        self._tell({"event": "state", "state": told.to_dict()})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        event = {**event, "seq": self._sequence}
         for connection in self._subscribers:
             connection.send(Kind.EVENT, 0, json.dumps(event).encode())
+
+    def _label(self, name: str, label: str, version: int | None) -> dict[str, int]:
+        labels = self.published_labels.setdefault(name, {})
+        if version is None:
+            del labels[label]
+        else:
+            labels[label] = version
+        self._sequence += 1
+        self._tell({"event": "labels", "name": name, "labels": labels})
+        return labels
 
     def run(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -172,7 +187,11 @@ class FakePool:
             case "subscribe":
                 self._subscribers.add(connection)
                 states = [s.to_dict() for s in self.monitor.states()]
-                return {"seq": self._sequence, "states": states}
+                return {
+                    "seq": self._sequence,
+                    "states": states,
+                    "labels": self.published_labels,
+                }
             case "reload_config":
                 return self._reload(params)
             case "load_config_file":
@@ -214,6 +233,10 @@ class FakePool:
                     "bytes": 0,
                     "file": params.get("path"),
                 }
+            case "look":
+                return {"problem": self.problems.get(params["model"]["name"])}
+            case "label":
+                return {"labels": self._label(**params)}
             case "unpublish":
                 self.set_state(params["name"], 1, ManagerState.END)
                 return {}

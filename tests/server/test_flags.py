@@ -2,7 +2,7 @@
 
 import pytest
 
-from jupyter_tfserve.server.flags import normalise
+from jupyter_tfserve.server.flags import FlagError, normalise
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from jupyter_tfserve.server.flags import normalise
             ["--prefer_tflite_model", "--num_tflite_pools", "2"],
             ["--prefer_tflite_model=true", "--num_tflite_pools=2"],
         ),
-        (["--model_name"], ["--model_name"]),  # traitlets says what is missing
+        (["--strict_start", "False", "--debug"], ["--strict_start=False", "--debug"]),
     ],
 )
 def test_each_spelling_becomes_one_that_traitlets_reads(argv: list[str], normal: list[str]) -> None:
@@ -39,19 +39,25 @@ def test_each_spelling_becomes_one_that_traitlets_reads(argv: list[str], normal:
 def test_flags_without_a_meaning_here_are_taken_with_a_notice() -> None:
     flags = normalise(["--mixed_precision", "--port=0", "--enable_profiler=false", "--port=8500"])
     assert flags.argv == []
-    assert flags.notices == [
+    assert [notice.partition(":")[0] for notice in flags.notices] == [
         "--mixed_precision has no effect here",
         "--port has no effect here",
     ]
 
 
 def test_what_belongs_to_no_flag_is_told() -> None:
-    flags = normalise(["m", "--strict_start", "false", "--model_name=n"])
+    flags = normalise(["m", "--strict_start", "no", "--model_name=n"])
     assert flags.argv == ["--strict_start=true", "--model_name=n"]
     assert flags.notices == [
         "Argument 'm' belongs to no flag and is ignored",
-        "Argument 'false' belongs to no flag and is ignored",
+        "Argument 'no' belongs to no flag and is ignored",
     ]
+
+
+@pytest.mark.parametrize("rest", [[], ["--debug"]])
+def test_a_flag_without_its_value_is_named_as_it_was_written(rest: list[str]) -> None:
+    with pytest.raises(FlagError, match=r"^--model_name needs a value: --model_name=VALUE$"):
+        normalise(["--model_name", *rest])
 
 
 def test_an_unknown_flag_is_told_and_stops_nothing() -> None:

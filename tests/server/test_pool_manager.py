@@ -124,7 +124,7 @@ async def test_an_invalid_configuration_never_reaches_the_pool(
 async def test_labels_are_part_of_the_configuration(manager: PoolManager, pools: Pools) -> None:
     await manager.load(A)
     await manager.set_labels("a", {"stable": 1})
-    assert manager.labels("a") == {"stable": 1}
+    assert manager.config_in_force.models[0].labels == {"stable": 1}
     assert pools.pool.configs[-1]["models"][0]["labels"] == {"stable": 1}
     with pytest.raises(ServingError, match="Model b is not configured"):
         await manager.set_labels("b", {})
@@ -135,7 +135,7 @@ async def test_labels_of_a_new_model_are_assigned_once_it_is_available(
 ) -> None:
     await manager.load(replace(A, labels={"stable": 1}))
     assert [config["models"][0]["labels"] for config in pools.pool.configs] == [{}, {"stable": 1}]
-    assert manager.labels("a") == {"stable": 1}
+    assert manager.config_in_force.models[0].labels == {"stable": 1}
 
 
 async def test_a_label_waits_for_the_version_that_it_points_at(

@@ -35,15 +35,24 @@ def check_labels(
         in_use = table.get(model.name, {})
         for label, version in model.labels.items():
             moves = in_use.get(label, version) != version
-            state = monitor.get(ServableId(model.name, version))
-            available = state is not None and state.state is ManagerState.AVAILABLE
-            if not available and (moves or not allow_unavailable):
-                raise ServingError(
-                    Code.FAILED_PRECONDITION,
-                    f"Request to assign label to version {version} of model {model.name}, "
-                    "which is not currently available for inference",
-                )
+            if moves or not allow_unavailable:
+                check_available(model.name, version, monitor)
     return {model.name: dict(model.labels) for model in config.models if model.labels}
+
+
+def check_available(name: str, version: int, monitor: ServableStateMonitor) -> None:
+    """Refuse a version that no label may be pointed at now.
+
+    Raises:
+        ServingError: FAILED_PRECONDITION, naming the version and the model.
+    """
+    state = monitor.get(ServableId(name, version))
+    if state is None or state.state is not ManagerState.AVAILABLE:
+        raise ServingError(
+            Code.FAILED_PRECONDITION,
+            f"Request to assign label to version {version} of model {name}, "
+            "which is not currently available for inference",
+        )
 
 
 def resolve_label(table: LabelTable | None, name: str, label: str) -> int:

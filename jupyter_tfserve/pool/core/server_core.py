@@ -17,7 +17,7 @@ from ...servable import ModelSpec, ServableId
 from ...state import EventBus, ServableState, ServableStateMonitor
 from .directory import fingerprint
 from .harness import AspiredVersion, ServableHandle
-from .labels import LabelTable, check_labels, resolve_label
+from .labels import LabelTable, check_available, check_labels, resolve_label
 from .manager import AspiredVersionsManager
 from .policy import preserve_availability, preserve_resources
 from .source import FileSystemSource
@@ -94,7 +94,8 @@ class ServerCore(Generic[T]):
         # Guards the configuration and what follows from it; never held while models load.
         self._lock = threading.Lock()
         self._config: ModelServerConfig | None = None
-        self._labels: LabelTable | None = None
+        self._labels: LabelTable | None = None  # of configured and of other models
+        self._own_labels: LabelTable = {}  # of the others alone
         self._waiting: tuple[FirstOutcomes, ...] = ()
         self._closed = threading.Event()
         self._poller = threading.Thread(target=self._poll, name="tfserve-poll", daemon=True)
@@ -154,13 +155,16 @@ class ServerCore(Generic[T]):
                 old = {model.name: model for model in self.config().models}
                 _check_platforms(config, old)
                 config.validate()
-                self._labels = check_labels(
+                labels = check_labels(
                     config,
                     self._labels or {},
                     self.monitor,
                     allow_unavailable=replay
                     or self._options.allow_version_labels_for_unavailable_models,
                 )
+                for model in config.models:
+                    self._own_labels = _without(self._own_labels, model.name)
+                self._labels = {**self._own_labels, **labels}
                 self._config = config
                 self._on_config(config)
                 new = [model.name for model in config.models if model.name not in old]
@@ -192,6 +196,10 @@ class ServerCore(Generic[T]):
         """All such problems, by the model's name."""
         return self._source.problems()
 
+    def look(self, model: ModelConfig) -> str | None:
+        """Why a model would have no version to serve, were it configured so; None where it has."""
+        return self._source.look(model)
+
     def poll_now(self) -> None:
         """Look for versions without waiting for the next poll; blocks on the file system only."""
         self._source.poll()
@@ -211,15 +219,25 @@ class ServerCore(Generic[T]):
                 closed.
         """
         with self._lock:
-            self._check_open()
-            for model in self.config().models:
-                if model.name == name:
-                    raise ServingError(
-                        Code.ALREADY_EXISTS,
-                        f"Model {name} is already configured, with base path {model.base_path}",
-                    )
+            self._check_own(name)
             aspired = [AspiredVersion(n, partial(_itself, loader)) for n, loader in versions]
+            if not aspired:
+                self._set_own_labels(name, {})
+            self._labels = self._labels or {}
             self._manager.set_aspired(name, aspired)
+
+    def set_labels(self, name: str, labels: Mapping[str, int]) -> None:
+        """Replace the labels of a model that is in no configuration.
+
+        Raises:
+            ServingError: FAILED_PRECONDITION for a version that is not available; ALREADY_EXISTS
+                and UNAVAILABLE as :meth:`aspire` does.
+        """
+        with self._lock:
+            self._check_own(name)
+            for version in labels.values():
+                check_available(name, version, self.monitor)
+            self._set_own_labels(name, labels)
 
     def close(self, timeout: float = 30.0) -> None:
         """Unload everything and end all threads, within about ``timeout`` seconds."""
@@ -229,6 +247,20 @@ class ServerCore(Generic[T]):
         self._manager.close(timeout)
         if self._poller.is_alive():
             self._poller.join(timeout)
+
+    def _set_own_labels(self, name: str, labels: Mapping[str, int]) -> None:
+        added = {name: dict(labels)} if labels else {}
+        self._own_labels = {**_without(self._own_labels, name), **added}
+        self._labels = {**_without(self._labels or {}, name), **added}
+
+    def _check_own(self, name: str) -> None:
+        self._check_open()
+        for model in self.config().models:
+            if model.name == name:
+                raise ServingError(
+                    Code.ALREADY_EXISTS,
+                    f"Model {name} is already configured, with base path {model.base_path}",
+                )
 
     def _check_open(self) -> None:
         if self._closed.is_set():
@@ -272,6 +304,10 @@ class ServerCore(Generic[T]):
 
 def _itself(loader: Loader[T]) -> Loader[T]:
     return loader
+
+
+def _without(labels: LabelTable, name: str) -> LabelTable:
+    return {key: value for key, value in labels.items() if key != name}
 
 
 def _check_platforms(config: ModelServerConfig, old: Mapping[str, ModelConfig]) -> None:

@@ -51,6 +51,14 @@ class FileSystemSource:
             for watched in self._watched.values():
                 self._poll_model(watched)
 
+    def look(self, model: ModelConfig) -> str | None:
+        """Why a model would have no version to serve, were it configured so; None where it has.
+
+        Blocks on the file system, and changes nothing.
+        """
+        watched = _Watched(model)
+        return None if self._find(watched) else watched.problem
+
     def problem(self, name: str) -> str | None:
         """What kept versions of a model from being aspired at the last poll, in words."""
         watched = self._watched.get(name)
@@ -70,19 +78,29 @@ class FileSystemSource:
         return watched.problem or f"Base path {path} of servable {name} was not looked at yet"
 
     def _poll_model(self, watched: _Watched) -> None:
+        before = watched.problem
+        found = self._find(watched)
+        if watched.problem is not None and watched.problem != before:
+            log.warning("%s", watched.problem)  # once, not at every poll
+        if found is not None:
+            watched.num_aspired = len(found)
+            self._aspire(watched.model, found)
+
+    @staticmethod
+    def _find(watched: _Watched) -> dict[int, str] | None:
+        """The aspired versions with their paths; None where the base path cannot be listed."""
         model = watched.model
         try:
             listing = list_versions(model.base_path)
         except OSError as error:
-            watched.note(
+            watched.problem = (
                 f"Could not find base path {model.base_path} for servable {model.name} "
                 f"with error {error.strerror}"
             )
-            return
+            return None
+        watched.problem = explain(listing, model.base_path, model.name) or _missed(model, listing)
         chosen = aspired_versions(model.policy, listing.versions)
-        watched.num_aspired = len(chosen)
-        watched.note(explain(listing, model.base_path, model.name) or _missed(model, listing))
-        self._aspire(model, {version: listing.versions[version] for version in chosen})
+        return {version: listing.versions[version] for version in chosen}
 
 
 @dataclass(slots=True)
@@ -92,12 +110,6 @@ class _Watched:
     model: ModelConfig
     num_aspired: int = 0
     problem: str | None = None
-
-    def note(self, problem: str | None) -> None:
-        """Remember a problem, and log it once."""
-        if problem is not None and problem != self.problem:
-            log.warning("%s", problem)
-        self.problem = problem
 
 
 def _missed(model: ModelConfig, listing: Listing) -> str | None:

@@ -6,12 +6,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
 from ...errors import Code, ServingError
-from .session_call import limit_memory, session_config
+from ..config_text import parse_file
+from .session_call import limit_memory, session_config, set_session_config
 
 if TYPE_CHECKING:
-    from ..options import DeviceOptions
+    from ..options import DeviceOptions, SessionOptions
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -19,6 +21,21 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 def quiet() -> None:
     """Keep TensorFlow's advice about its own interfaces out of a process that is ours."""
     tf.get_logger().setLevel("ERROR")
+
+
+def configure(options: SessionOptions) -> None:
+    """Set how sessions run models; before the first one.
+
+    Raises:
+        ServingError: NOT_FOUND or INVALID_ARGUMENT for a file that cannot be read.
+    """
+    config = config_pb2.ConfigProto()
+    if options.tensorflow_session_config_file:
+        parse_file(options.tensorflow_session_config_file, config)
+    threads = options.tensorflow_intra_op_parallelism or options.tensorflow_session_parallelism
+    if threads > 0:
+        config.intra_op_parallelism_threads = threads
+    set_session_config(config)
 
 
 def use(options: DeviceOptions) -> None:

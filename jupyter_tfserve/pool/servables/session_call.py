@@ -23,7 +23,13 @@ _CALLER_THREAD = -1
 SINGLE_THREADED_EXECUTOR = "SINGLE_THREADED_EXECUTOR"
 
 
-_gpu_options = config_pb2.GPUOptions(allow_growth=True)
+_config = config_pb2.ConfigProto(allow_soft_placement=True)
+_config.gpu_options.allow_growth = True
+
+
+def set_session_config(config: config_pb2.ConfigProto) -> None:
+    """Let sessions have these settings too, where they are set; before the first session."""
+    _config.MergeFrom(config)
 
 
 def limit_memory(limit_mb: int, fraction: float, gpus: int) -> None:
@@ -34,13 +40,14 @@ def limit_memory(limit_mb: int, fraction: float, gpus: int) -> None:
         fraction: the share of a GPU's memory, where there is no limit in MiB; 0 is no limit.
         gpus: how many there are.
     """
+    options = _config.gpu_options
     if limit_mb:
-        devices = _gpu_options.experimental.virtual_devices
+        devices = options.experimental.virtual_devices
         del devices[:]
         for _ in range(gpus):
             devices.add(memory_limit_mb=[limit_mb])
-    else:
-        _gpu_options.per_process_gpu_memory_fraction = fraction
+    elif fraction:
+        options.per_process_gpu_memory_fraction = fraction
 
 
 def session_config(executor: str = "") -> config_pb2.ConfigProto:
@@ -49,9 +56,10 @@ def session_config(executor: str = "") -> config_pb2.ConfigProto:
     Args:
         executor: TensorFlow's name of an executor; empty for its default.
     """
-    config = config_pb2.ConfigProto(allow_soft_placement=True)
-    config.gpu_options.CopyFrom(_gpu_options)
-    config.experimental.executor_type = executor
+    config = config_pb2.ConfigProto()
+    config.CopyFrom(_config)
+    if executor:
+        config.experimental.executor_type = executor
     return config
 
 
