@@ -24,6 +24,10 @@ from jupyter_tfserve.errors import Code, ServingError
             "Illegal to list model m multiple times in config list",
         ),
         (
+            (ModelConfig("", "/a"),),
+            "Illegal to list a model without a name in config list; got base_path()=/a",
+        ),
+        (
             (ModelConfig("m", "relative/path"),),
             "Expected model m to have an absolute path or URI; got base_path()=relative/path",
         ),

@@ -101,3 +101,16 @@ def test_the_status_body_is_laid_out_as_the_original_prints_it() -> None:
         '   "status": {\n    "error_code": "NOT_FOUND",\n    "error_message": "no \\"é\\""\n'
         "   }\n  }\n ]\n}\n"
     )
+
+
+def test_only_the_last_models_stay_listed_that_have_nothing_but_ended_versions() -> None:
+    monitor = ServableStateMonitor(max_ended_models=2)
+    live = ServableState(ServableId("live", 1), ManagerState.AVAILABLE, since=0.0)
+    monitor.update(live)
+    for number in range(10):
+        servable = ServableId(f"m{number}", 1)
+        monitor.update(ServableState(servable, ManagerState.AVAILABLE, since=number))
+        monitor.update(ServableState(servable, ManagerState.END, since=number))
+    assert monitor.names() == ["live", "m8", "m9"]
+    monitor.update(ServableState(live.id, ManagerState.END, since=99.0))
+    assert monitor.names() == ["live", "m9"]

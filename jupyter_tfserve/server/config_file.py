@@ -19,8 +19,8 @@ Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 class ConfigFile:
     """What ``--model_config_file`` names.
 
-    TensorFlow Serving applies the file at every look. Here it is applied when it has changed, or
-    was refused the last time: what was changed otherwise since stays as long as the file does.
+    TensorFlow Serving applies the file at every look. Here it is applied until it is accepted, and
+    again when it has changed: what was changed otherwise since stays as long as the file does.
     """
 
     def __init__(
@@ -54,7 +54,6 @@ class ConfigFile:
             if is_new:
                 await self._apply(config)
         except ServingError as error:
-            self._applied = None  # to be tried again, as it is
             self._refusal = str(error)
             raise
         self._applied = config

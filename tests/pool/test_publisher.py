@@ -122,3 +122,91 @@ def test_only_who_asks_for_it_is_batched(publisher: Publisher, core: ServerCore[
     assert not serving(core).batching.mergeable
     publisher.publish("m", Named(), greedy=True)
     assert serving(core).batching.mergeable == {"s"}
+
+
+# Labels -------------------------------------------------------------------------------------------
+
+
+def by_label(core: ServerCore[Servable], label: str) -> int:
+    with core.handle(ModelSpec("m", label=label)) as handle:
+        return handle.id.version
+
+
+def test_a_version_with_a_label_stays_until_the_label_moves(
+    core: ServerCore[Servable], publisher: Publisher
+) -> None:
+    first, second, third = Model(), Model(), Model()
+    publisher.publish("m", first, labels={"stable": None})
+    publisher.publish("m", second)
+    publisher.publish("m", third, labels={"canary": None})
+    assert second.closed.wait(10)
+    assert not first.closed.is_set()
+    assert (by_label(core, "stable"), by_label(core, "canary")) == (1, 3)
+    assert serving(core) is third
+    assert publisher.label("m", "stable", 3) == {"stable": 3, "canary": 3}
+    assert first.closed.wait(10)
+    assert by_label(core, "stable") == 3
+
+
+def test_a_label_that_is_removed_lets_its_version_go(
+    core: ServerCore[Servable], publisher: Publisher
+) -> None:
+    first = Model()
+    publisher.publish("m", first, labels={"stable": None})
+    publisher.publish("m", Model())
+    assert publisher.label("m", "stable", None) == {}
+    assert first.closed.wait(10)
+    with pytest.raises(ServingError, match="Unrecognized servable version label: stable"):
+        by_label(core, "stable")
+    with pytest.raises(ServingError, match="Model m has no label stable") as refused:
+        publisher.label("m", "stable", None)
+    assert refused.value.code is Code.NOT_FOUND
+
+
+def test_publishing_moves_a_label_only_once_the_new_version_answers(
+    core: ServerCore[Servable], publisher: Publisher
+) -> None:
+    publisher.publish("m", Model(), labels={"stable": None})
+    seen: list[int] = []
+    core.bus.subscribe(lambda _state: seen.append(by_label(core, "stable")))
+    publisher.publish("m", Model(), labels={"stable": None, "old": 1})
+    assert set(seen) <= {1, 2}
+    assert (by_label(core, "stable"), by_label(core, "old")) == (2, 1)
+
+
+def test_a_label_of_a_version_that_is_not_there_is_refused_and_changes_nothing(
+    core: ServerCore[Servable], publisher: Publisher
+) -> None:
+    text = "Request to assign label to version 9 of model m, which is not currently available"
+    with pytest.raises(ServingError, match=text) as refused:
+        publisher.publish("m", Model(), labels={"stable": 9})
+    assert refused.value.code is Code.FAILED_PRECONDITION
+    assert core.monitor.versions("m") == []
+    with pytest.raises(ServingError, match="Model m is not published here"):
+        publisher.label("m", "stable", 1)
+    publisher.publish("m", Model(), labels={"stable": None})
+    for change in (
+        lambda: publisher.label("m", "stable", 9),
+        lambda: publisher.publish("m", Model(), labels={"stable": 9}),
+    ):
+        with pytest.raises(ServingError, match=text):
+            change()
+    assert by_label(core, "stable") == 1
+    assert [state.id.version for state in core.monitor.versions("m")] == [1]
+
+
+def test_changes_of_labels_are_told_and_end_with_the_model(
+    core: ServerCore[Servable], publisher: Publisher
+) -> None:
+    told: list[tuple[str, dict[str, int]]] = []
+    publisher.on_labels = lambda name, labels: told.append((name, dict(labels)))
+    publisher.publish("m", Model(), labels={"stable": None})
+    publisher.publish("m", Model())
+    publisher.label("m", "stable", 2)
+    assert publisher.labels() == {"m": {"stable": 2}}
+    publisher.unpublish("m")
+    assert told == [("m", {"stable": 1}), ("m", {"stable": 2}), ("m", {})]
+    assert publisher.labels() == {}
+    publisher.publish("m", Model())
+    with pytest.raises(ServingError, match="Unrecognized servable version label"):
+        by_label(core, "stable")

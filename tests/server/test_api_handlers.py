@@ -393,3 +393,10 @@ async def test_a_recording_of_another_form_is_refused_by_name(
     reply = await ask(server, "POST", "models/m/record", value)
     assert reply.status == 400
     assert words in reply.json["error"]
+
+
+async def test_what_may_have_changed_on_disk_is_looked_at(server: Server, pools: Pools) -> None:
+    await ask(server, "POST", "models", MODEL)
+    reply = await ask(server, "POST", "reload")
+    assert (reply.status, reply.json) == (200, {"config_changed": False})
+    assert pools.pool.calls[-1] == ("poll", {})

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from fake_pool import FakePool, Pools, until
 
-from jupyter_tfserve.config import ModelConfig, ModelServerConfig
+from jupyter_tfserve.config import ModelConfig, ModelServerConfig, Specific
 from jupyter_tfserve.errors import Code, ServingError
 from jupyter_tfserve.servable import ModelSpec
 from jupyter_tfserve.server.managed_pool import Phase
@@ -266,3 +266,93 @@ async def test_a_file_that_is_refused_is_told_in_the_log(
     with pytest.raises(ServingError, match="does not exist"):
         await manager.start_configured()
     await manager.stop()
+
+
+# Files and labels ---------------------------------------------------------------------------------
+
+
+async def test_a_policy_that_matches_nothing_is_refused_and_leaves_what_is_served(
+    manager: PoolManager, pools: Pools
+) -> None:
+    await manager.load(A)
+    pools.pool.problems["a"] = "Version(s) 9 of servable a not found"
+    with pytest.raises(ServingError, match="9 of servable a not found") as raised:
+        await manager.load(replace(A, policy=Specific(frozenset({9}))))
+    assert raised.value.code is Code.NOT_FOUND
+    assert manager.config_in_force == ModelServerConfig((A,))
+    assert len(pools.pool.configs) == 1
+
+
+async def test_labels_are_set_and_removed_one_by_one(manager: PoolManager, pools: Pools) -> None:
+    await manager.load(A)
+    assert await manager.label("a", "stable", 1) == {"stable": 1}
+    assert await manager.label("a", "canary", 1) == {"stable": 1, "canary": 1}
+    assert await manager.label("a", "stable", None) == {"canary": 1}
+    assert pools.pool.configs[-1]["models"][0]["labels"] == {"canary": 1}
+    with pytest.raises(ServingError, match="Model a has no label stable"):
+        await manager.label("a", "stable", None)
+    with pytest.raises(ServingError, match="Model b is not configured"):
+        await manager.label("b", "stable", 1)
+
+
+async def test_labels_of_a_published_model_are_its_pools(manager: PoolManager) -> None:
+    pool = FakePool(kind="notebook", name="train.ipynb")
+    pool.set_state("live", 1, ManagerState.AVAILABLE)
+    pool.published_labels["live"] = {"first": 1}
+    await pool.start()
+    await manager.adopt(pool.pool_id)
+    changed: list[str] = []
+    manager.registry.on_model = changed.append
+    known = manager.known_model("live")
+    assert known is not None
+    assert known["labels"] == {"first": 1}
+    assert await manager.label("live", "stable", 1) == {"first": 1, "stable": 1}
+    await until(lambda: changed == ["live"])
+    known = manager.known_model("live")
+    assert known is not None
+    assert known["labels"] == {"first": 1, "stable": 1}
+    assert await manager.label("live", "first", None) == {"stable": 1}
+    await pool.stop()
+
+
+async def test_a_reload_reads_the_file_again_and_looks_for_versions(
+    pools: Pools, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = PoolManager(model_config_file="/models.config")
+    try:
+        assert await manager.reload()
+        assert names(manager) == ["from_file"]
+        await manager.load(A)
+        assert not await manager.reload()
+        assert names(manager) == ["from_file", "a"]  # the file has not changed
+        assert [method for method, _ in pools.pool.calls].count("poll") == 2
+        manager.model_config_file = "/no/such/file"
+        with pytest.raises(ServingError, match="does not exist"):
+            await manager.reload()
+        assert names(manager) == ["from_file", "a"]
+    finally:
+        await manager.stop()
+
+
+async def test_the_file_is_followed_where_a_period_is_set(
+    pools: Pools, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = PoolManager(
+        model_config_file="/no/such/file", model_config_file_poll_wait_seconds=0.001
+    )
+    try:
+        manager.start()
+        await until(lambda: "The configured models are not served" in caplog.text)
+        assert names(manager) == []
+        manager.model_config_file = "/models.config"
+        await until(lambda: names(manager) == ["from_file"])
+    finally:
+        await manager.stop()
+    assert caplog.text.count("does not exist") == 1
+
+
+async def test_a_reload_without_a_file_or_a_pool_starts_nothing(
+    manager: PoolManager, pools: Pools
+) -> None:
+    assert not await manager.reload()
+    assert pools.hosts == []

@@ -473,6 +473,24 @@ class TestPublished:
         assert error.code is Code.ALREADY_EXISTS
         assert str(tmp_path) in error.message
 
+    def test_have_labels_of_their_own_that_a_configuration_leaves_alone(
+        self, make_core, loaders, tmp_path, add_version, configure
+    ):
+        core, events = make_core()
+        add_version(tmp_path, 1)
+        core.aspire("p", [(1, loaders(None, ServableId("p", 1), ""))])
+        events.wait("p", 1, "AVAILABLE")
+        assert refused(version_of, core, "p", label="stable").code is Code.INVALID_ARGUMENT
+        core.set_labels("p", {"stable": 1})
+        core.reload_config(configure(m=tmp_path))
+        assert version_of(core, "p", label="stable") == 1
+        error = refused(core.set_labels, "p", {"stable": 2})
+        assert error.code is Code.FAILED_PRECONDITION
+        assert "label to version 2 of model p" in error.message
+        assert refused(core.set_labels, "m", {"stable": 1}).code is Code.ALREADY_EXISTS
+        core.reload_config(configure(p=tmp_path))  # it is the configuration's now
+        assert core.labels("p") == {}
+
 
 class TestClose:
     def test_unloads_everything_and_ends_its_threads(
