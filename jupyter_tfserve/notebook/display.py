@@ -106,6 +106,32 @@ class Loaded:
         )
 
 
+class Labelled:
+    """A label that stands for a version now, or for none any more."""
+
+    def __init__(self, name: str, label: str, version: int | None, url: str) -> None:
+        """``version`` is None for a label that was removed, ``url`` the server's."""
+        self._name = name
+        self._label = label
+        self._version = version
+        self._url = f"{url.rstrip('/')}{model_path(name, label=label)}:predict"
+
+    def __repr__(self) -> str:
+        if self._version is None:
+            return f"□ {self._label} is no label of {self._name} any more"
+        words = f"● {self._label} is version {self._version} of {self._name}"
+        return f"{words}\nPOST {self._url}"
+
+    def _repr_html_(self) -> str:
+        label = f'<span class="label">{escape(self._label)}</span>'
+        if self._version is None:
+            return _output(f"□ {label} is no label of {escape(self._name)} any more")
+        return _output(
+            f'<span class="AVAILABLE">●</span> {label} is version {self._version} of '
+            f"{escape(self._name)}<br><code>POST {escape(self._url)}</code>"
+        )
+
+
 def _rows(models: list[dict[str, Any]]) -> list[_Row]:
     return [row for model in sorted(models, key=lambda m: m["name"]) for row in _model_rows(model)]
 

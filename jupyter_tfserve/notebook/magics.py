@@ -17,7 +17,7 @@ from IPython.display import display
 
 from .client import Client
 from .device_table import Devices
-from .display import Loaded, Status
+from .display import Labelled, Loaded, Status
 from .errors import TFServeError
 from .load_line import LOAD_USAGE, UNLOAD_USAGE, parse_load, parse_unload
 from .publish_line import USAGE, parse_publish
@@ -36,6 +36,8 @@ _USAGE = {
     "publish": USAGE,
     "unload": UNLOAD_USAGE,
     "unpublish": "unpublish NAME",
+    "label": "label NAME LABEL VERSION, or label NAME LABEL --remove",
+    "reload": "reload",
     "status": "status [NAME]",
     "record": RECORD_USAGE,
     "devices": "devices",
@@ -50,8 +52,14 @@ _HELP = """\
 %tfserve publish MODEL     serve a model of this notebook's memory, while its kernel lives
     --name NAME            under NAME; by default as its variable is called
     --version N            as version N; by default the next one
+    --label LABEL          with a label, by which it can be called; it stays while it has one
+    --signatures EXPR      called by EXPR, such as {"serving_default": model.predict}
     --freeze | --follow    with the weights as they are now (the default), or as they become
     --batching greedy      run calls that happen to wait as one batch
+    --to managed           saved, and served by the server itself from then on
+%tfserve label NAME LABEL VERSION     let LABEL stand for that version of NAME
+%tfserve label NAME LABEL --remove    and no longer
+%tfserve reload            read the model config file again, and look for new versions now
 %tfserve status [NAME]     what is served, and how it is
 %tfserve devices           who holds the memory of which device
 %tfserve unload NAME       serve NAME no longer
@@ -96,6 +104,8 @@ class TFServeMagics(Magics):
             "publish": self._publish,
             "unload": self._unload,
             "unpublish": self._unpublish,
+            "label": self._label,
+            "reload": self._reload,
             "status": self._status,
             "record": self._record,
             "devices": self._devices,
@@ -141,12 +151,18 @@ class TFServeMagics(Magics):
         arguments = parse_publish(line)
         assert self.shell is not None
         model = self.shell.ev(arguments.model)  # type: ignore[no-untyped-call]
+        signatures = None
+        if arguments.signatures is not None:
+            signatures = self.shell.ev(arguments.signatures)  # type: ignore[no-untyped-call]
         published = publish(
             model,
             arguments.name,
+            signatures=signatures,
             version=arguments.version,
             weights=arguments.weights,
             batching=arguments.batching,
+            labels=dict.fromkeys(arguments.label),
+            to=arguments.to,
         )
         display(published)  # type: ignore[no-untyped-call]
 
@@ -162,6 +178,21 @@ class TFServeMagics(Magics):
     def _unpublish(self, name: str) -> _Line:
         unpublish(name)
         return _Line(f"□ {name} is no longer served")
+
+    def _label(self, name: str, label: str, version: str) -> Labelled:
+        client = Client()
+        if version == "--remove":
+            client.delete_label(name, label)
+            return Labelled(name, label, None, client.server.url)
+        if not version.isdecimal():
+            raise UsageError(f"Usage: %tfserve {_USAGE['label']}")
+        client.set_label(name, label, int(version))
+        return Labelled(name, label, int(version), client.server.url)
+
+    def _reload(self) -> _Line:
+        changed = Client().reload()
+        words = "The model config file has been applied. " if changed else ""
+        return _Line(f"● {words}New versions are looked for; %tfserve status shows them")
 
     def _status(self, name: str | None = None) -> Status:
         client = Client()

@@ -98,6 +98,17 @@ class Management:
         path = f"models/{quote(name, safe='')}/labels/{quote(label, safe='')}"
         return dict(self._manage("DELETE", path)["labels"])
 
+    def reload(self) -> bool:
+        """Have the server read its model config file again, and look for new versions.
+
+        Returns:
+            Whether there was anything new in the file.
+
+        Raises:
+            TFServeError: why the file is refused; what is served is then as it was.
+        """
+        return bool(self._manage("POST", "reload")["config_changed"])
+
     def record(self, name: str, action: str = "state", **options: Any) -> dict[str, Any]:
         """Record calls of a model, to be replayed as its warm-up; returns how far that is.
 

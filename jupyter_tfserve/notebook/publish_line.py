@@ -7,11 +7,18 @@ import shlex
 
 from .line_parser import LineParser
 
-USAGE = "publish MODEL [--name NAME] [--version N] [--freeze | --follow] [--batching greedy]"
+USAGE = (
+    "publish MODEL [--name NAME] [--version N] [--label LABEL]... [--signatures EXPRESSION] "
+    "[--freeze | --follow] [--batching greedy] [--to managed]"
+)
 
 
 def parse_publish(text: str) -> argparse.Namespace:
-    """Read the line: ``model`` (an expression), ``name``, ``version``, ``weights``, ``batching``.
+    """Read the line.
+
+    Returns:
+        ``model`` and ``signatures``, which are expressions, ``name``, ``version``, ``label`` (all
+        of them), ``weights``, ``batching`` and ``to``.
 
     Raises:
         UsageError: where it does not read so.
@@ -20,6 +27,9 @@ def parse_publish(text: str) -> argparse.Namespace:
     parser.add_argument("model")
     parser.add_argument("--name", type=_unquoted)
     parser.add_argument("--version", type=int)
+    parser.add_argument("--label", type=_unquoted, action="append", default=[])
+    parser.add_argument("--signatures")
+    parser.add_argument("--to", type=_unquoted, choices=["managed"])
     weights = parser.add_mutually_exclusive_group()
     weights.add_argument("--freeze", dest="weights", action="store_const", const="freeze")
     weights.add_argument("--follow", dest="weights", action="store_const", const="follow")

@@ -20,9 +20,13 @@ from ..errors import HTTP_STATUS, Code, ServingError
 from .client import Client
 from .display import Loaded
 from .errors import TFServeError
+from .moving import move
+from .ownership import as_error, check_owner, has_version, served_as
 from .servers import find_server, server_pid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..pool.pool import Pool
     from ..pool.servables.base import Servable
     from .servers import Server
@@ -45,7 +49,9 @@ class Published(Loaded):
     def __init__(self, model: dict[str, Any], version: int, url: str, seconds: float) -> None:
         # The version before it may still be on its way out.
         own = [shown for shown in model["versions"] if shown["version"] == version]
-        super().__init__({**model, "versions": own}, url, seconds)
+        labels = model.get("labels") or {}
+        its = {label: number for label, number in labels.items() if number == version}
+        super().__init__({**model, "versions": own, "labels": its}, url, seconds)
         self.name: str = model["name"]
         self.version = version
 
@@ -58,11 +64,14 @@ def publish(
     weights: Weights | None = None,
     *,
     batching: Literal["greedy"] | None = None,
+    labels: Mapping[str, int | None] | None = None,
+    to: Literal["managed"] | None = None,
 ) -> Published:
     """Serve a model of this kernel's memory; returns once the server shows it AVAILABLE.
 
     Publishing a name again gives the model its next version; the old one answers until the new one
-    does. The model answers while cells run, and until :func:`unpublish` or the kernel's end.
+    does, and stays where it has a label. The model answers while cells run, and until
+    :func:`unpublish` or the kernel's end.
 
     Args:
         model: A Keras model, a ``tf.Module``, a ``tf.function`` or ``ConcreteFunction``, or any
@@ -77,15 +86,24 @@ def publish(
             can only be followed.
         batching: ``"greedy"`` runs calls that happen to wait as one batch. A model that holds
             state, or a plain Python function, never is.
+        labels: The versions that labels stand for from then on; None is the one that is published.
+            Other labels stay as they are.
+        to: ``"managed"`` saves the model and has the server's own pool serve it: calls no longer
+            meet the notebook's cells, and it outlives the kernel, until it is unloaded. What this
+            kernel has published by the name goes. The versions stay on disk, below
+            ``jupyter --data-dir``.
 
     Raises:
         NoServerError: where no Jupyter server is found; the text says what to do.
         TFServeError: with the server's reason, such as a name that is taken; or with what the
-            model lacks to be published.
+            model lacks to be published, or to be saved.
     """
     server = find_server()
+    if to is not None:
+        _check_move(to, weights, labels)
+        return _move(server, model, name, signatures, version, batching=batching)
     name, servable = _prepare(model, name, signatures, weights, batching)
-    return _serve(server, name, servable, version, batching)
+    return _serve(server, name, servable, version, labels=labels, batching=batching)
 
 
 async def publish_async(
@@ -96,12 +114,21 @@ async def publish_async(
     weights: Weights | None = None,
     *,
     batching: Literal["greedy"] | None = None,
+    labels: Mapping[str, int | None] | None = None,
+    to: Literal["managed"] | None = None,
 ) -> Published:
     """As :func:`publish`, without holding up the event loop while the server is asked."""
     server = find_server()
+    if to is not None:
+        _check_move(to, weights, labels)
+        return await asyncio.to_thread(
+            _move, server, model, name, signatures, version, batching=batching
+        )
     # Traced in this thread: what the model's code looks for may be bound to it.
     name, servable = _prepare(model, name, signatures, weights, batching)
-    return await asyncio.to_thread(_serve, server, name, servable, version, batching)
+    return await asyncio.to_thread(
+        _serve, server, name, servable, version, labels=labels, batching=batching
+    )
 
 
 def unpublish(name: str) -> None:
@@ -118,17 +145,13 @@ def unpublish(name: str) -> None:
             raise ServingError(Code.NOT_FOUND, f"Model {name} is not published here")
         pool.publisher.unpublish(name)
     except ServingError as error:
-        raise _as_error(error, "%tfserve status shows who serves what.") from None
+        raise as_error(error, "%tfserve status shows who serves what.") from None
 
 
 def _prepare(
     model: Any, name: str | None, signatures: Any, weights: Weights | None, batching: str | None
 ) -> tuple[str, Servable]:
-    name = name if name is not None else _own_name(model)
-    if not name:
-        raise TFServeError(
-            "The model has no name of its own.", 'Give it one: publish(model, name="...")'
-        )
+    name = _name(model, name)
     if weights not in (None, "freeze", "follow"):
         raise ValueError(f"weights is 'freeze' or 'follow', not {weights!r}")
     if batching not in (None, "greedy"):
@@ -139,31 +162,68 @@ def _prepare(
         freeze = None if weights is None else weights == "freeze"
         return name, LiveServable(model, signatures, freeze=freeze)
     except ServingError as error:
-        raise _as_error(error) from None
+        raise as_error(error) from None
 
 
-def _own_name(model: Any) -> str:
-    for attribute in ("name", "__name__"):
-        own = getattr(model, attribute, None)
-        if isinstance(own, str) and own.isidentifier():
-            return own
-    return ""
+def _name(model: Any, name: str | None) -> str:
+    """The name to publish by: as given, or the model's own."""
+    if name is None:
+        own = (getattr(model, attribute, None) for attribute in ("name", "__name__"))
+        name = next((o for o in own if isinstance(o, str) and o.isidentifier()), "")
+    if not name:
+        raise TFServeError(
+            "The model has no name of its own.", 'Give it one: publish(model, name="...")'
+        )
+    return name
+
+
+def _check_move(to: str, weights: Weights | None, labels: object) -> None:
+    if to != "managed":
+        raise ValueError(f"to is 'managed', or left out, not {to!r}")
+    if weights == "follow":
+        raise ValueError("A model that is saved cannot follow the weights in memory")
+    if labels:
+        raise ValueError("Labels cannot be given on the way to the managed pool, only afterwards")
+
+
+def _move(
+    server: Server,
+    model: Any,
+    name: str | None,
+    signatures: Any,
+    version: int | None,
+    *,
+    batching: str | None,
+) -> Published:
+    start = time.monotonic()
+    name = _name(model, name)
+    with _lock:
+        shown, number = move(server, name, model, signatures, version, batching=batching)
+    return Published(shown, number, server.url, time.monotonic() - start)
 
 
 def _serve(
-    server: Server, name: str, servable: Servable, version: int | None, batching: str | None
+    server: Server,
+    name: str,
+    servable: Servable,
+    version: int | None,
+    *,
+    labels: Mapping[str, int | None] | None,
+    batching: str | None,
 ) -> Published:
     start = time.monotonic()
     client = Client(server)
     with _lock:
-        owner = _owner(client, name)
+        owner = served_as(client, name)
         pool = _pool(server)
-        _check_owner(name, owner, pool)
+        check_owner(name, owner, pool.pool_id)
         client.adopt(pool.pool_id)
         try:
-            number = pool.publisher.publish(name, servable, version, greedy=batching == "greedy")
+            number = pool.publisher.publish(
+                name, servable, version, labels, greedy=batching == "greedy"
+            )
         except ServingError as error:
-            raise _as_error(error) from None
+            raise as_error(error) from None
         try:
             model = _shown(client, pool, name, number)
         except BaseException:
@@ -215,40 +275,13 @@ def _notebook_name(kernel_id: str) -> str:
     return f"kernel {kernel_id[:8]}" if kernel_id else f"process {os.getpid()}"
 
 
-# Whose name it is ---------------------------------------------------------------------------------
-
-
-def _owner(client: Client, name: str) -> dict[str, Any] | None:
-    """The model that has the name by now, unless it has ended."""
-    model = next((model for model in client.models() if model["name"] == name), None)
-    if model is None or (
-        model["base_path"] is None and all(v["state"] == "END" for v in model["versions"])
-    ):
-        return None
-    return model
-
-
-def _check_owner(name: str, model: dict[str, Any] | None, pool: Pool) -> None:
-    if model is None or model["owner"]["pool"] == pool.pool_id:
-        return
-    if model["base_path"] is not None:
-        text = f"Model {name} is configured in the server, with base path {model['base_path']}."
-        hint = f"Choose another name, or %tfserve unload {name} first."
-    else:
-        text = f"Model {name} is already served by {model['owner']['notebook'] or 'the server'}."
-        hint = "Choose another name, or unpublish it there first."
-    raise TFServeError(text, hint, HTTP_STATUS[Code.ALREADY_EXISTS])
-
-
 def _shown(client: Client, pool: Pool, name: str, version: int) -> dict[str, Any]:
     """The model as the server shows it, once the version is AVAILABLE there."""
     deadline = time.monotonic() + _SHOWN_TIMEOUT_S
     while True:
-        model = _owner(client, name)
-        _check_owner(name, model, pool)  # another may have been faster
-        if model is not None and any(
-            v["version"] == version and v["state"] == "AVAILABLE" for v in model["versions"]
-        ):
+        model = served_as(client, name)
+        check_owner(name, model, pool.pool_id)  # another may have been faster
+        if model is not None and has_version(model, version):
             return model
         if time.monotonic() > deadline:
             raise TFServeError(
@@ -257,7 +290,3 @@ def _shown(client: Client, pool: Pool, name: str, version: int) -> dict[str, Any
                 HTTP_STATUS[Code.DEADLINE_EXCEEDED],
             )
         time.sleep(_LOOK_S)
-
-
-def _as_error(error: ServingError, hint: str = "") -> TFServeError:
-    return TFServeError(error.message, hint, error.http_status)

@@ -116,6 +116,10 @@ class PoolMirror:
         """Whether the pool has a version of the model that has not ended."""
         return any(s.state is not ManagerState.END for s in self.monitor.versions(name))
 
+    def is_available(self, name: str) -> bool:
+        """Whether a version of the model answers."""
+        return any(s.state is ManagerState.AVAILABLE for s in self.monitor.versions(name))
+
     def awaits(self, name: str) -> bool:
         """Whether a model that the pool is to serve has not come to an outcome yet."""
         states = {s.state for s in self.monitor.versions(name)}

@@ -26,10 +26,10 @@ _MAX_ENDED = 8
 class PoolRegistry:
     """The pools of this server, managed and notebook ones, by the names that they serve.
 
-    A name belongs to one pool. A configured name is that of the managed pool that it is placed on;
-    else the pool that has a live version of it keeps it from one that came later. A notebook pool
-    that has ended keeps its names until others take them, so that callers are told what became of
-    their model.
+    A name belongs to one pool. A configured name is that of the managed pool that it is placed on,
+    but for as long as a notebook's answers and it does not yet; else the pool that has a live
+    version of it keeps it from one that came later. A notebook pool that has ended keeps its names
+    until others take them, so that callers are told what became of their model.
 
     ``is_placed`` tells whether a name stands in the server's configuration and belongs on a pool.
 
@@ -175,8 +175,17 @@ class PoolRegistry:
             return
         owner = self._owners.get(name)
 
-        def rank(pool: PoolMirror) -> tuple[bool, bool, bool]:
-            return self._is_placed(name, pool), pool.is_live(name), pool is owner
+        answering = {pool for pool in candidates if pool.is_available(name)}
+        configured = any(self._is_placed(name, pool) for pool in candidates)
+
+        def rank(pool: PoolMirror) -> tuple[bool, bool, bool, bool]:
+            answers = pool in answering
+            return (
+                self._is_placed(name, pool) and (answers or not answering),
+                configured and answers,
+                pool.is_live(name),
+                pool is owner,
+            )
 
         self._owners[name] = max(candidates, key=rank)
         self.on_model(name)

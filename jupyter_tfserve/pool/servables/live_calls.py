@@ -121,6 +121,11 @@ class TracedCall(LiveCall):
             *[tf.TensorSpec(None, dtype) for dtype in self._dtypes]
         )
 
+    def trace(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Make it part of a graph that is being traced."""
+        traced: list[tf.Tensor] = self._function(*tensors)
+        return traced
+
     def __call__(self, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Run it; see :meth:`LiveCall.__call__`."""
         try:
