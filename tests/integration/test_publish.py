@@ -335,3 +335,153 @@ def test_a_kernel_that_outlives_its_server_publishes_to_the_next(
 )
 def test_what_cannot_be_is_answered_in_words(notebook: Notebook, line: str, words: str) -> None:
     assert words in notebook.run(line)
+
+
+# Labels -------------------------------------------------------------------------------------------
+
+
+def test_a_version_with_a_label_is_served_beside_the_next(
+    server: Server, notebook: Notebook
+) -> None:
+    shown = notebook.run("one = line(1.0)\n%tfserve publish one --name labelled --label stable")
+    assert "labelled version 1, label stable" in shown
+    assert "version 2" in notebook.run("publish(line(2.0), 'labelled')")
+    stable = "/v1/models/labelled/labels/stable:predict"
+    rows: dict[str, Any] = {"instances": [[1.0]]}
+
+    def answer(path: str) -> Any:
+        status, body = server.ask("POST", path, rows)
+        return status, json.loads(body).get("predictions")
+
+    assert answer(stable) == (200, [[1.0]])
+    assert answer("/v1/models/labelled:predict") == (200, [[2.0]])
+    assert versions(server, "labelled") == {2: "AVAILABLE", 1: "AVAILABLE"}
+    (row,) = [row for row in notebook.run("%tfserve status labelled").splitlines() if "stab" in row]
+    assert row.split()[0] == "1"
+    shown = notebook.run("%tfserve label labelled stable 2")
+    assert shown == f"● stable is version 2 of labelled\nPOST {server.url}{stable[1:]}"
+    assert answer(stable) == (200, [[2.0]])
+    until(lambda: versions(server, "labelled")[1] == "END", "the old version goes")
+    shown = notebook.run("%tfserve label labelled stable --remove")
+    assert shown == "□ stable is no label of labelled any more"
+    status, body = server.ask("POST", stable, rows)
+    assert status == 400
+    assert b"Unrecognized servable version label: stable" in body
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%tfserve label labelled stable", "Usage: %tfserve label NAME LABEL VERSION"),
+        ("%tfserve label labelled stable one", "Usage: %tfserve label NAME LABEL VERSION"),
+        ("%tfserve label nobody stable 1", "Model nobody is not configured"),
+        ("%tfserve label labelled none --remove", "Model labelled has no label none"),
+        (
+            "%tfserve label labelled stable 99",
+            "Request to assign label to version 99 of model labelled, which is not currently",
+        ),
+        ("publish(model, 'labelled', labels={'x': 99})", "label to version 99 of model labelled"),
+    ],
+)
+def test_a_label_that_cannot_be_is_answered_in_words(
+    server: Server, notebook: Notebook, line: str, words: str
+) -> None:
+    notebook.run("publish(model, 'labelled')")
+    assert words in notebook.run(line)
+
+
+# To the server's own pool -------------------------------------------------------------------------
+
+
+def test_a_published_model_moves_to_the_servers_pool_without_a_gap(
+    server: Server, notebook: Notebook
+) -> None:
+    """O14: what is saved keeps the names of layers and the dtypes of inputs."""
+    notebook.run(
+        "age = tf.keras.Input((1,), name='age', dtype='int32')\n"
+        "text = tf.keras.Input((1,), name='text', dtype='string')\n"
+        "look = tf.keras.layers.StringLookup(vocabulary=['a', 'b'])(text)\n"
+        "both = [tf.keras.ops.cast(part, 'float32') for part in (age, look)]\n"
+        "score = tf.keras.layers.Add(name='score')(both)\n"
+        "scorer = tf.keras.Model([age, text], score)\n"
+        "%tfserve publish scorer"
+    )
+    body = {"inputs": {"age": [[3]], "text": [["b"]]}}
+
+    def ask() -> None:
+        assert server.ask("POST", "/v1/models/scorer:predict", body) == (200, before)
+
+    status, before = server.ask("POST", "/v1/models/scorer:predict", body)
+    assert (status, json.loads(before)) == (200, {"outputs": [[5.0]]})
+    notebook.begin("shown = get_ipython().run_line_magic('tfserve', 'publish scorer --to managed')")
+    until(lambda: ask() or owner(server, "scorer")["kind"] == "managed", "it has moved")
+    ask()
+    rows = notebook.run("%tfserve status scorer").splitlines()
+    assert any("2  ● AVAILABLE" in row and "managed" in row for row in rows)
+    signature = json.loads(server.ask("GET", "/v1/models/scorer/metadata")[1])["metadata"]
+    inputs = signature["signature_def"]["signature_def"]["serving_default"]["inputs"]
+    assert {name: told["dtype"] for name, told in inputs.items()} == {
+        "age": "DT_INT32",
+        "text": "DT_STRING",
+    }
+    folder = server.folder / "data" / "tfserve" / "published" / "scorer"
+    assert [path.name for path in folder.iterdir()] == ["2"]
+    assert "Model scorer is not published here" in notebook.run("%tfserve unpublish scorer")
+    assert "version 3" in notebook.run("publish(scorer, 'scorer', to='managed')")
+    ask()
+    refused = notebook.run("%tfserve publish scorer")
+    assert "Model scorer is configured in the server, with base path" in refused
+    assert "no longer served" in notebook.run("%tfserve unload scorer")
+    assert "● AVAILABLE scorer" in notebook.run("%tfserve publish scorer")
+
+
+def owner(server: Server, name: str) -> dict[str, Any]:
+    models = json.loads(server.ask("GET", "/tfserve/api/models")[1])["models"]
+    return next(model["owner"] for model in models if model["name"] == name)
+
+
+def test_signatures_are_kept_on_the_way_to_the_servers_pool(
+    server: Server, notebook: Notebook
+) -> None:
+    shown = notebook.run(
+        "class Both(tf.Module):\n"
+        "    def __init__(self): self.by = tf.Variable(3.0)\n"
+        "    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, 'x')])\n"
+        "    def times(self, x): return {'product': x * self.by}\n"
+        "    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, 'n')])\n"
+        "    def twice(self, n): return {'double': n + n}\n"
+        "both = Both()\n"
+        "%tfserve publish both --name 'a/b ..' --to managed "
+        "--signatures {'serving_default':both.times,'twice':both.twice}"
+    )
+    assert "a/b .. version 1" in shown
+    path = "/v1/models/a%2Fb%20..:predict"
+    answer = server.ask("POST", path, {"instances": [2.0]})
+    assert (answer[0], json.loads(answer[1])) == (200, {"predictions": [6.0]})
+    answer = server.ask("POST", path, {"instances": [2], "signature_name": "twice"})
+    assert (answer[0], json.loads(answer[1])) == (200, {"predictions": [4]})
+    assert (server.folder / "data/tfserve/published/a%2Fb%20../1/saved_model.pb").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "publish(len, signatures=Signature({'x': ('int32', [-1])}, {'y': ('int32', [])}), "
+            "to='managed')",
+            "a plain Python function cannot be saved",
+        ),
+        ("%tfserve publish model --to managed --follow", "cannot follow the weights in memory"),
+        ("%tfserve publish model --to managed --label l", "Labels cannot be given on the way"),
+        ("%tfserve publish model --to elsewhere", "invalid choice"),
+        ("publish(model, to='elsewhere')", "to is 'managed', or left out"),
+        ("publish(line(1.0), to='managed', name='')", "no name of its own"),
+    ],
+)
+def test_what_cannot_move_is_answered_in_words_and_leaves_nothing(
+    server: Server, notebook: Notebook, line: str, words: str
+) -> None:
+    assert words in notebook.run(line)
+    folder = server.folder / "data" / "tfserve" / "published"
+    assert not (folder / "model").exists()
+    assert not (folder / "len").exists() or not [*(folder / "len").iterdir()]

@@ -25,6 +25,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "half_plus_three": arithmetic.half_plus_three,
     "versions": arithmetic.versions,
     "counter": arithmetic.counter,
+    "numbered": arithmetic.numbered,
     "my model": arithmetic.name_with_blank,
     "mlp": arithmetic.mlp,
     "dtypes": tensors.dtypes,

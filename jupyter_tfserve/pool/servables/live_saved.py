@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -12,6 +14,7 @@ from .live_calls import LiveCall, TracedCall
 from .live_model import live_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ...servable import TensorInfo
@@ -39,7 +42,8 @@ def save_live(model: Any, signatures: Any, folder: Path) -> None:
         module.model = model  # tables and other resources are found through their owner
     functions = {key: _function(call) for key, call in calls.items()}
     try:
-        tf.saved_model.save(module, str(folder), signatures=functions)
+        with _quietly():
+            tf.saved_model.save(module, str(folder), signatures=functions)
     except (AssertionError, ValueError) as error:
         # TensorFlow's text goes on about its own interfaces.
         reason = str(error).partition("\n")[0].partition(". ")[0]
@@ -51,6 +55,18 @@ def save_live(model: Any, signatures: Any, folder: Path) -> None:
         raise invalid_argument(f"The model cannot be saved: {reason}") from error
     except (OSError, tf.errors.OpError) as error:
         raise ServingError(Code.UNKNOWN, f"The model cannot be saved: {error}") from error
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep TensorFlow's word of each file that it writes out of the user's cell."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _traced(key: str, call: LiveCall) -> TracedCall:
