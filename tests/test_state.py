@@ -47,6 +47,7 @@ def test_what_was_never_seen_is_not_found(spec: ModelSpec, text: str) -> None:
 
 
 def test_only_the_last_ended_versions_stay_listed() -> None:
+    """O13: hundreds of reloads leave a short status."""
     monitor = ServableStateMonitor(max_ended=3)
     for version in range(1, 301):
         monitor.update(state(version, since=version))

@@ -93,8 +93,8 @@ def test_fifty_swaps_under_load_fail_no_call_and_leave_memory_as_it_is(
         # known to be available when the call was sent.
         assert call.start <= ended.get(call.version, call.start)
         assert call.start <= available.get(call.version + 1, call.start)
-    # A version that leaked its session would cost several MiB each time.
-    assert memory[SWAPS] - memory[10] < 40 * MIB
+    # The graph of a version that is not freed takes more than a MiB.
+    assert memory[SWAPS] - memory[10] < 20 * MIB
 
 
 @pytest.mark.parametrize("kind", ["standalone", "jupyter"])

@@ -16,6 +16,7 @@ import arithmetic
 import examples
 import files
 import rows
+import tables
 import tensors
 import workloads
 
@@ -36,6 +37,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "mixed_batch": tensors.mixed_batch,
     "empty_out": tensors.empty_out,
     "shapes": tensors.shapes,
+    "vocabulary": tables.vocabulary,
     "fails": tensors.fails,
     "no_default": tensors.no_default,
     "no_inputs": tensors.no_inputs,

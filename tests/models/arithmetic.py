@@ -96,8 +96,12 @@ def mlp(base: Path) -> None:
 
 
 def numbered(base: Path) -> None:
-    """Answers ``v00001`` for every row: a text that can be replaced within ``saved_model.pb``."""
+    """Answers ``v00001`` for every row: a text that can be replaced within ``saved_model.pb``.
+
+    A MiB that nothing needs makes it visible in a process's memory.
+    """
     with saved_graph(base / "1") as signatures:
         x = placeholder("x", tf.float32, [None])
         y = tf.fill(tf.shape(x), "v00001", name="y")
+        tf.constant(b"x" * (1 << 20), name="weight")
         signatures["serving_default"] = predict({"x": x}, {"y": y})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import shutil
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -144,3 +147,30 @@ def test_threads_may_call_at_the_same_time(load: Load) -> None:
     for thread in threads:
         thread.join(60)
     assert wrong == []
+
+
+def test_a_version_that_is_closed_leaves_no_graph_behind(model_dir: Path) -> None:
+    servable = SavedModelServable(str(model_dir / "half_plus_two" / "00000123"))
+    servable.call("serving_default", {"x": np.ones((1, 1), np.float32)})
+    assert servable.metadata
+    graph = weakref.ref(servable._session.graph)
+    servable.close()
+    del servable
+    gc.collect()
+    assert graph() is None
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_tables_are_filled_from_the_models_own_files(
+    model_dir: Path, tmp_path: Path, moved: bool
+) -> None:
+    """O15: the init operation is run, with the paths of assets where the model lies now."""
+    path = model_dir / "vocabulary" / "1"
+    if moved:
+        path = shutil.copytree(path, tmp_path / "elsewhere" / "7")
+    servable = SavedModelServable(str(path))
+    words = np.array([b"two", b"one", b"none"], object)
+    answer = servable.call("serving_default", {"word": words})["id"]
+    servable.close()
+    assert isinstance(answer, np.ndarray)
+    np.testing.assert_array_equal(answer, [1, 0, -1])
