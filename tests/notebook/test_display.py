@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jupyter_tfserve.notebook.display import Loaded, Status
+from jupyter_tfserve.notebook.display import Labelled, Loaded, Status
 
 URL = "http://localhost:8888/"
 
@@ -92,3 +92,20 @@ def test_names_are_text_in_html_and_encoded_in_urls(name: str) -> None:
     assert f"{name} version 3, label stable" in text_of(loaded._repr_html_())
     assert repr(Status([model(name, version(1))], URL)).count(name) == 1
     assert " " not in repr(loaded).splitlines()[1].removeprefix("POST ")
+
+
+def test_a_label_is_told_with_the_address_that_it_gives() -> None:
+    labelled = Labelled("team/m", "a<b", 3, "http://host:8888/")
+    url = "http://host:8888/v1/models/team%2Fm/labels/a%3Cb:predict"
+    assert repr(labelled) == f"● a<b is version 3 of team/m\nPOST {url}"
+    html = labelled._repr_html_()
+    assert '<span class="label">a&lt;b</span> is version 3 of team/m' in html
+    assert f"<code>POST {url}</code>" in html
+
+
+def test_a_label_that_was_removed_is_told_so() -> None:
+    labelled = Labelled("m", "stable", None, "http://host:8888/")
+    assert repr(labelled) == "□ stable is no label of m any more"
+    assert '□ <span class="label">stable</span> is no label of m any more' in (
+        labelled._repr_html_()
+    )

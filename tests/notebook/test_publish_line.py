@@ -30,9 +30,22 @@ def test_a_line_may_ask_for_batching() -> None:
     assert parse_publish("model --batching greedy").batching == "greedy"
 
 
+def test_labels_signatures_and_the_way_to_the_servers_pool_are_read() -> None:
+    line = (
+        'm --label stable --label "a b" --signatures {"serving_default":m.f,"x":m.g} --to managed'
+    )
+    read = parse_publish(line)
+    assert read.label == ["stable", "a b"]
+    assert read.signatures == '{"serving_default":m.f,"x":m.g}'
+    assert read.to == "managed"
+    read = parse_publish("m")
+    assert (read.label, read.signatures, read.to) == ([], None, None)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
+        ("m --to elsewhere", "invalid choice"),
         ("", "required: model"),
         ("model other", "unrecognized arguments: other"),
         ("model --version one", "invalid int value"),
