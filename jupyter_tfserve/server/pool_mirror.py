@@ -120,6 +120,10 @@ class PoolMirror:
         """Whether a version of the model answers."""
         return any(s.state is ManagerState.AVAILABLE for s in self.monitor.versions(name))
 
+    def is_coming(self, name: str) -> bool:
+        """Whether a version of the model is on its way."""
+        return any(s.state < ManagerState.AVAILABLE for s in self.monitor.versions(name))
+
     def awaits(self, name: str) -> bool:
         """Whether a model that the pool is to serve has not come to an outcome yet."""
         states = {s.state for s in self.monitor.versions(name)}

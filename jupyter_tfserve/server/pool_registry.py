@@ -27,7 +27,7 @@ class PoolRegistry:
     """The pools of this server, managed and notebook ones, by the names that they serve.
 
     A name belongs to one pool. A configured name is that of the managed pool that it is placed on,
-    but for as long as a notebook's answers and it does not yet; else the pool that has a live
+    but for as long as that is loading it and a notebook's answers; else the pool that has a live
     version of it keeps it from one that came later. A notebook pool that has ended keeps its names
     until others take them, so that callers are told what became of their model.
 
@@ -175,14 +175,15 @@ class PoolRegistry:
             return
         owner = self._owners.get(name)
 
-        answering = {pool for pool in candidates if pool.is_available(name)}
+        is_answered = any(pool.is_available(name) for pool in candidates)
         configured = any(self._is_placed(name, pool) for pool in candidates)
 
         def rank(pool: PoolMirror) -> tuple[bool, bool, bool, bool]:
-            answers = pool in answering
+            is_available = pool.is_available(name)
+            is_loading = pool.is_coming(name) and not is_available
             return (
-                self._is_placed(name, pool) and (answers or not answering),
-                configured and answers,
+                self._is_placed(name, pool) and not (is_loading and is_answered),
+                configured and is_available,
                 pool.is_live(name),
                 pool is owner,
             )

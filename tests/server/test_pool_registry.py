@@ -237,3 +237,26 @@ async def test_each_version_that_was_served_is_waited_for(fake_pool: FakePool) -
     assert open_to() == [None, 1, 2]
     mirror.detach()
     await again.stop()
+
+
+async def test_a_published_model_answers_until_the_configured_one_does(
+    registry: PoolRegistry, fake_pool: FakePool
+) -> None:
+    notebook = await notebook_pool("configured")
+    published = await registry.find("configured")
+    assert fake_pool.info is not None
+    managed = PoolMirror(fake_pool.pool_id, "managed")
+    await managed.attach(fake_pool.info)
+    registry.add(managed)
+    for state, owner in (
+        (ManagerState.START, published),
+        (ManagerState.LOADING, published),
+        (ManagerState.AVAILABLE, managed),
+        (ManagerState.UNLOADING, managed),
+        (ManagerState.END, managed),
+    ):
+        fake_pool.set_state("configured", 1, state)
+        await until_known(managed)
+        assert registry.pool_for("configured") is owner
+    managed.detach()
+    await notebook.stop()
