@@ -16,6 +16,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 from ...codec.deep import DeepTensor
 from ...errors import Code, ServingError
 from ...servable import SignatureInfo, TensorInfo
+from ..process import release_memory
 from .base import Servable
 from .deep_call import DeepCall
 from .footprint import LoadMeter
@@ -153,7 +154,13 @@ class SavedModelServable(Servable):
         """Release the prepared calls, then the session that they belong to."""
         self._plain.clear()
         self._calls.clear()
-        self._session.close()
+        session = self.__dict__.pop("_session", None)
+        if session is not None:
+            session.close()
+            del session
+            # A graph is full of cycles: left to the collector's own pace, those of several old
+            # versions lie about with all their constants.
+            release_memory()
 
 
 def _signature_info(key: str, definition: meta_graph_pb2.SignatureDef) -> SignatureInfo:
