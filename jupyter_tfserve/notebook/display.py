@@ -125,8 +125,8 @@ class Labelled:
     def _repr_html_(self) -> str:
         label = f'<span class="label">{escape(self._label)}</span>'
         if self._version is None:
-            return _output(f"□ {label} is no label of {escape(self._name)} any more")
-        return _output(
+            return output(f"□ {label} is no label of {escape(self._name)} any more")
+        return output(
             f'<span class="AVAILABLE">●</span> {label} is version {self._version} of '
             f"{escape(self._name)}<br><code>POST {escape(self._url)}</code>"
         )

@@ -328,7 +328,7 @@ def routes(server: Server) -> list[tuple[str, str]]:
         (method, path.replace("([^/]+)", "x").replace("(?i:v1)/.*", "v1/models/x"))
         for method, path in mounted(server)
     ]
-    assert len({path for _, path in found}) == 12
+    assert len({path for _, path in found}) == 13
     return found
 
 

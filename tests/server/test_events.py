@@ -62,9 +62,9 @@ async def test_labels_are_told_once_they_are_in_force(server: Server, pools: Poo
         await stream.event("snapshot")
         pools.pool.refusal = ServingError(Code.FAILED_PRECONDITION, "no")
         with pytest.raises(ServingError):
-            await server.manager.set_labels("m", {"refused": 1})
+            await server.manager.label("m", "refused", 1)
         pools.pool.refusal = None
-        await server.manager.set_labels("m", {"stable": 1})
+        await server.manager.label("m", "stable", 1)
         assert (await stream.event("model")).data["labels"] == {"stable": 1}
         await server.manager.unload("m")
         assert state_of(await stream.event("model")) == "END"

@@ -87,7 +87,7 @@ async def test_a_refused_change_leaves_the_configuration(
     for change in (
         manager.load(B),
         manager.unload("a"),
-        manager.set_labels("a", {"stable": 9}),
+        manager.label("a", "stable", 9),
         manager.reload_config(ModelServerConfig((B,))),
     ):
         with pytest.raises(ServingError, match="points nowhere"):
@@ -123,11 +123,11 @@ async def test_an_invalid_configuration_never_reaches_the_pool(
 
 async def test_labels_are_part_of_the_configuration(manager: PoolManager, pools: Pools) -> None:
     await manager.load(A)
-    await manager.set_labels("a", {"stable": 1})
+    await manager.label("a", "stable", 1)
     assert manager.config_in_force.models[0].labels == {"stable": 1}
     assert pools.pool.configs[-1]["models"][0]["labels"] == {"stable": 1}
     with pytest.raises(ServingError, match="Model b is not configured"):
-        await manager.set_labels("b", {})
+        await manager.label("b", "stable", 1)
 
 
 async def test_labels_of_a_new_model_are_assigned_once_it_is_available(
@@ -303,12 +303,12 @@ async def test_labels_of_a_published_model_are_its_pools(manager: PoolManager) -
     await manager.adopt(pool.pool_id)
     changed: list[str] = []
     manager.registry.on_model = changed.append
-    known = manager.known_model("live")
+    known = manager.overview.known_model("live")
     assert known is not None
     assert known["labels"] == {"first": 1}
     assert await manager.label("live", "stable", 1) == {"first": 1, "stable": 1}
     await until(lambda: changed == ["live"])
-    known = manager.known_model("live")
+    known = manager.overview.known_model("live")
     assert known is not None
     assert known["labels"] == {"first": 1, "stable": 1}
     assert await manager.label("live", "first", None) == {"stable": 1}
