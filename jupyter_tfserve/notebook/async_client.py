@@ -167,6 +167,10 @@ class AsyncClient:
         """See :meth:`Client.set_label`."""
         return await self._run(self._client.set_label, name, label, version)
 
+    async def reload(self) -> bool:
+        """See :meth:`Client.reload`."""
+        return await self._run(self._client.reload)
+
     async def record(self, name: str, action: str = "state", **options: Any) -> dict[str, Any]:
         """See :meth:`Client.record`."""
         return await self._run(self._client.record, name, action, **options)
