@@ -13,7 +13,7 @@ class LineParser(argparse.ArgumentParser):
 
     def __init__(self, usage: str) -> None:
         """``usage`` is the line without ``%tfserve``, as a refusal shows it."""
-        super().__init__(add_help=False)
+        super().__init__(add_help=False, allow_abbrev=False)
         self._line = usage
 
     def error(self, message: str) -> NoReturn:

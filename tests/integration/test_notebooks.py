@@ -70,9 +70,9 @@ def test_the_magic_loads_shows_and_unloads(
     [
         ("%tfserve load m /nowhere/at/all", ["/nowhere/at/all"]),
         ("%tfserve load m", ["Usage: %tfserve load NAME PATH"]),
-        ("%tfserve load m /m --batch greedy", ["Usage: %tfserve load NAME PATH [--batching"]),
-        ("%tfserve load m /m --batching", ["Usage: %tfserve load NAME PATH [--batching"]),
-        ("%tfserve load m /m --batching much", ["'batching' to be one of off, greedy"]),
+        ("%tfserve load m /m --batch greedy", ["Usage: %tfserve load NAME PATH"]),
+        ("%tfserve load m /m --batching", ["--batching", "Usage: %tfserve load NAME PATH"]),
+        ("%tfserve load m /m --batching much", ["--batching", "much", "greedy"]),
         ("%tfserve unload nobody", ["nobody"]),
         ("%tfserve status nobody", ["nobody"]),
         ("%tfserve frobnicate", ["no subcommand 'frobnicate'", "load", "status"]),
