@@ -64,7 +64,7 @@ def options() -> Iterator[None]:
     """The process's options are as they were afterwards."""
     kept = session_call.session_config().gpu_options
     yield
-    session_call._gpu_options.CopyFrom(kept)
+    session_call._config.gpu_options.CopyFrom(kept)
 
 
 @pytest.mark.usefixtures("options")
