@@ -67,8 +67,11 @@ def read_numbers(body: Body) -> NumericBody | None:
         _give_back(parser, len(body))
         return None
     # Asking simdjson for a name that is not there costs more than all the names that are.
-    name = document["signature_name"] if "signature_name" in list(document) else ""
-    return NumericBody(body, parser, document, name, counts) if type(name) is str else None
+    names = list(document)
+    name = document["signature_name"] if "signature_name" in names else ""
+    if type(name) is not str:
+        return None
+    return NumericBody(body, parser, document, names, counts, signature_name=name)
 
 
 def _parse(parser: simdjson.Parser, body: Body) -> simdjson.Object | None:
@@ -102,14 +105,17 @@ class NumericBody:
         body: Body,
         parser: simdjson.Parser,
         document: simdjson.Object,
+        names: list[str],
+        counts: Counts,
+        *,
         signature_name: str,
-        counts: Counts = (),
     ) -> None:
+        """``names`` are the document's, ``counts`` those of the tokens that were replaced."""
         self.signature_name = signature_name
         self._body = body
         self._parser = parser
         self._document: simdjson.Object | None = document
-        self._names = list(document)
+        self._names = names
         self._brackets = 0
         self._counts = counts
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +11,15 @@ from urllib.parse import quote
 
 from jupyter_core.paths import jupyter_data_dir
 
-from ..errors import HTTP_STATUS, Code, ServingError
+from ..errors import ServingError
 from .client import Client
 from .errors import TFServeError
-from .ownership import as_error, check_owner, has_version, served_as
+from .ownership import as_error, check_owner, served_as, until_available
 
 if TYPE_CHECKING:
     from .servers import Server
 
 _LOAD_TIMEOUT_S = 600.0
-_LOOK_S = 0.1
 
 
 def folder_of(name: str) -> Path:
@@ -107,22 +105,13 @@ def _next(base: Path, shown: dict[str, Any] | None, version: int | None) -> int:
 
 
 def _loaded(client: Client, name: str, version: int) -> dict[str, Any]:
-    deadline = time.monotonic() + _LOAD_TIMEOUT_S
-    while True:
-        shown = served_as(client, name)
-        if shown is not None and has_version(shown, version):
-            return shown
+    def check(shown: dict[str, Any] | None) -> None:
         versions = shown["versions"] if shown is not None else []
         failed = [v["error"] for v in versions if v["version"] == version and v["state"] == "END"]
         if failed:
             raise TFServeError(f"Version {version} of model {name} was not loaded: {failed[0]}")
-        if time.monotonic() > deadline:
-            raise TFServeError(
-                f"The server does not show version {version} of model {name} as AVAILABLE.",
-                "%tfserve status shows what it knows.",
-                HTTP_STATUS[Code.DEADLINE_EXCEEDED],
-            )
-        time.sleep(_LOOK_S)
+
+    return until_available(client, name, version, _LOAD_TIMEOUT_S, check)
 
 
 def _own_pool() -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HTTP_STATUS, Code
@@ -10,6 +12,9 @@ from .errors import TFServeError
 if TYPE_CHECKING:
     from ..errors import ServingError
     from .client import Client
+
+_LOOK_S = 0.05
+"""Time between two looks at the server, in seconds."""
 
 
 def served_as(client: Client, name: str) -> dict[str, Any] | None:
@@ -56,6 +61,35 @@ def has_version(model: dict[str, Any] | None, version: int) -> bool:
     return model is not None and any(
         v["version"] == version and v["state"] == "AVAILABLE" for v in model["versions"]
     )
+
+
+def until_available(
+    client: Client,
+    name: str,
+    version: int,
+    timeout_s: float,
+    check: Callable[[dict[str, Any] | None], None],
+) -> dict[str, Any]:
+    """The model as the server shows it, once the version is AVAILABLE there.
+
+    ``check`` is given each look at it, and raises where there is nothing to wait for.
+
+    Raises:
+        TFServeError: DEADLINE_EXCEEDED after ``timeout_s`` seconds; whatever ``check`` raises.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        model = served_as(client, name)
+        check(model)
+        if model is not None and has_version(model, version):
+            return model
+        if time.monotonic() > deadline:
+            raise TFServeError(
+                f"The server does not show version {version} of model {name} as AVAILABLE.",
+                "%tfserve status shows what it knows.",
+                HTTP_STATUS[Code.DEADLINE_EXCEEDED],
+            )
+        time.sleep(_LOOK_S)
 
 
 def as_error(error: ServingError, hint: str = "") -> TFServeError:

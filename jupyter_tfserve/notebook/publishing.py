@@ -21,7 +21,7 @@ from .client import Client
 from .display import Loaded
 from .errors import TFServeError
 from .moving import move
-from .ownership import as_error, check_owner, has_version, served_as
+from .ownership import as_error, check_owner, served_as, until_available
 from .servers import find_server, server_pid
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Weights = Literal["freeze", "follow"]
 
 _SHOWN_TIMEOUT_S = 30.0
-_LOOK_S = 0.05
 _lock = threading.Lock()
 
 
@@ -276,17 +275,7 @@ def _notebook_name(kernel_id: str) -> str:
 
 
 def _shown(client: Client, pool: Pool, name: str, version: int) -> dict[str, Any]:
-    """The model as the server shows it, once the version is AVAILABLE there."""
-    deadline = time.monotonic() + _SHOWN_TIMEOUT_S
-    while True:
-        model = served_as(client, name)
+    def check(model: dict[str, Any] | None) -> None:
         check_owner(name, model, pool.pool_id)  # another may have been faster
-        if model is not None and has_version(model, version):
-            return model
-        if time.monotonic() > deadline:
-            raise TFServeError(
-                f"The server does not show version {version} of model {name} as AVAILABLE.",
-                "%tfserve status shows what it knows.",
-                HTTP_STATUS[Code.DEADLINE_EXCEEDED],
-            )
-        time.sleep(_LOOK_S)
+
+    return until_available(client, name, version, _SHOWN_TIMEOUT_S, check)

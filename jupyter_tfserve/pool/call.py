@@ -56,6 +56,18 @@ class Call(ABC):
         """Let go of what the call holds; does nothing where there is nothing."""
 
 
+def conclude(call: Call, error: Exception | None) -> Response:
+    """The answer of a call that has been run, or has failed with ``error``; the call is closed."""
+    try:
+        if error is not None:
+            raise error
+        response = call.answer(call.run)
+    except Exception as failed:  # noqa: BLE001 - whatever it is, the caller is told
+        response = failure(failed)
+    call.close()
+    return response
+
+
 def failure(error: Exception) -> Response:
     """The answer that tells of an error, which is logged where nobody foresaw it."""
     if not isinstance(error, ServingError):

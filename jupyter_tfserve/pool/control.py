@@ -18,8 +18,8 @@ from ..servable import ModelSpec
 from ..state import ManagerState, ServableState
 from ..wire import Connection, Kind
 from . import config_text
+from .memory import rss_bytes
 from .monitoring_text import load_monitoring_file
-from .process import rss_bytes
 from .recorder import DEFAULT_LIMIT
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ..errors import ServingError
 from ..metrics import Family, Kind
 from ..servable import ModelSpec
 from ..state import ManagerState
-from .process import rss_bytes
+from .memory import rss_bytes
 from .statistics import SECONDS
 
 if TYPE_CHECKING:

@@ -16,6 +16,8 @@ from .model_run import ModelRun
 from .tensor_proto import to_tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import numpy as np
 
     from ..codec.deep import Tensor
@@ -99,7 +101,7 @@ def examples_of(message: Any) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One part of a multi-inference.
+    """One classification or regression, alone or as a part of a multi-inference.
 
     Attributes:
         signature_name: As the request asks for it.
@@ -122,6 +124,22 @@ class Task:
         if self.classify:
             return inference.classes_and_scores(self.run, self.n)
         return inference.regressions(self.run, self.n)
+
+
+def score_task(servable: Servable, request: Any, *, classify: bool) -> Task:
+    """What a ``ClassificationRequest`` or ``RegressionRequest`` asks for.
+
+    Raises:
+        ServingError: INVALID_ARGUMENT for a signature of another kind, or without examples.
+    """
+    examples = examples_of(request.input)
+    name = request.model_spec.signature_name
+    run = _run_of(classify=classify)(servable, name, examples)
+    return Task(name, classify, run, len(examples))
+
+
+def _run_of(*, classify: bool) -> Callable[[Servable, str, Sequence[bytes]], ModelRun]:
+    return inference.classify_run if classify else inference.regress_run
 
 
 def multi_inference(servable: Servable, request: Any) -> list[Task]:
@@ -150,9 +168,8 @@ def multi_inference(servable: Servable, request: Any) -> list[Task]:
                 Code.UNIMPLEMENTED, f"Unsupported signature method_name: {wanted.method_name}"
             )
         classify = wanted.method_name == CLASSIFY_METHOD
-        run_of = inference.classify_run if classify else inference.regress_run
         # The signatures are judged first, whatever the examples are.
-        run = run_of(servable, name, examples or [b""])
+        run = _run_of(classify=classify)(servable, name, examples or [b""])
         tasks[name] = Task(wanted.model_spec.signature_name, classify, run, len(examples))
     if len({task.run.signature.inputs["inputs"].tensor for task in tasks.values()}) > 1:
         raise invalid_argument("Input tensor must be the same for all Signatures.")

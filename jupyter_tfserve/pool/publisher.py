@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Code, ServingError, invalid_argument
 from ..state import ManagerState
+from .core.labels import unavailable_version
 from .core.waiting import FirstOutcomes
 from .servables.loaders import LiveLoader
 
@@ -174,9 +175,5 @@ class _Model:
 
 def _there(name: str, version: int, loaders: Mapping[int, LiveLoader]) -> LiveLoader:
     if version not in loaders:
-        raise ServingError(
-            Code.FAILED_PRECONDITION,
-            f"Request to assign label to version {version} of model {name}, "
-            "which is not currently available for inference",
-        )
+        raise unavailable_version(name, version)
     return loaders[version]

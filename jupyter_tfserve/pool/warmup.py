@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import Code, ServingError, invalid_argument
-from . import inference
 from .core.loader import Loader
-from .proto_inference import examples_of, multi_inference, predict_run
+from .proto_inference import Task, multi_inference, predict_run, score_task
 from .servables.records import read_records
 
 if TYPE_CHECKING:
@@ -168,27 +167,22 @@ def replay(servable: Servable, message: Any) -> None:
     match message.WhichOneof("log_type"):
         case "predict_log":
             predict_run(servable, message.predict_log.request).run()
-        case "classify_log":
-            request = message.classify_log.request
-            examples = examples_of(request.input)
-            run = inference.classify_run(servable, request.model_spec.signature_name, examples)
-            run.run()
-            inference.classes_and_scores(run, len(examples))
-        case "regress_log":
-            request = message.regress_log.request
-            examples = examples_of(request.input)
-            run = inference.regress_run(servable, request.model_spec.signature_name, examples)
-            run.run()
-            inference.regressions(run, len(examples))
+        case "classify_log" | "regress_log" as kind:
+            request = getattr(message, kind).request
+            _score(score_task(servable, request, classify=kind == "classify_log"))
         case "multi_inference_log":
             for task in multi_inference(servable, message.multi_inference_log.request):
-                task.run.run()
-                task.result()
+                _score(task)
         case None:
             pass
         case kind:
             number = message.DESCRIPTOR.fields_by_name[kind].number
             raise ServingError(Code.UNIMPLEMENTED, f"Unsupported log_type for warmup: {number}")
+
+
+def _score(task: Task) -> None:
+    task.run.run()
+    task.result()
 
 
 def _tell_lookalikes(file: Path) -> None:

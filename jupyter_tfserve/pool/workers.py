@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .batching.deferral import queue_of, wait_in
 from .batching.greedy import Merger, Outcome
-from .call import Call, failure
+from .call import Call, conclude
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,7 @@ class Workers:
 
     def _begin(self, call: Call, tell: Callable[[Response], None]) -> None:
         wall, computing = time.perf_counter(), time.thread_time()
+        error: Exception | None = None
         try:
             run = call.run = call.read()
             queue = queue_of(run)
@@ -55,10 +56,9 @@ class Workers:
                 self._merger.submit(key, run, end)
                 return
             run.run()
-            response = call.answer(run)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller is told
-            response = failure(error)
-        call.close()
+        except Exception as failed:  # noqa: BLE001 - whatever it is, the caller is told
+            error = failed
+        response = conclude(call, error)
         call.pace.ran_in_worker(time.perf_counter() - wall, time.thread_time() - computing)
         tell(response)
 
@@ -68,13 +68,7 @@ class Workers:
     ) -> None:
         """What is left to do after a merged run; ``read`` and ``run`` are seconds of computing."""
         computing = time.thread_time()
-        try:
-            if outcome is not None:
-                raise outcome
-            response = call.answer(call.run)
-        except Exception as error:  # noqa: BLE001
-            response = failure(error)
-        call.close()
+        response = conclude(call, outcome)
         seconds = read + run + time.thread_time() - computing
         call.pace.ran_in_worker(seconds, seconds)
         tell(response)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..config import options_to_dict, policy_to_dict
-from ..errors import ServingError
 from .devices import DeviceNames
 
 if TYPE_CHECKING:
@@ -16,23 +15,10 @@ if TYPE_CHECKING:
     from .managed_pool import ManagedPool
     from .pool_mirror import PoolMirror
 
-_TIMEOUT_S = 5.0
-
-
-async def describe(pool: PoolMirror) -> Mapping[str, Any]:
-    """What a pool tells of itself; empty where it does not answer."""
-    if pool.client is None:
-        return {}
-    try:
-        described: dict[str, Any] = await pool.client.call("describe", timeout_s=_TIMEOUT_S)
-    except ServingError:
-        return {}
-    return described
-
 
 async def describe_all(pools: list[PoolMirror]) -> list[Mapping[str, Any]]:
-    """The same of several pools at a time, in their order."""
-    return await asyncio.gather(*map(describe, pools))
+    """What pools tell of themselves, in their order; empty for one that does not answer."""
+    return await asyncio.gather(*(pool.ask("describe") for pool in pools))
 
 
 def models_told(told: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -6,14 +6,10 @@ import asyncio
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..errors import ServingError
 from ..metrics import Family, Kind, merge
 
 if TYPE_CHECKING:
     from .pool_manager import PoolManager
-    from .pool_mirror import PoolMirror
-
-_TIMEOUT_S = 5.0
 
 
 async def families(manager: PoolManager) -> list[Family]:
@@ -22,18 +18,9 @@ async def families(manager: PoolManager) -> list[Family]:
     A pool that does not answer in time is left out.
     """
     pools = manager.registry.pools
-    told = await asyncio.gather(*map(_ask, pools))
-    return merge(chain(manager.requests.families(), _pools(manager), *told))
-
-
-async def _ask(pool: PoolMirror) -> list[Family]:
-    if pool.client is None:
-        return []
-    try:
-        answer = await pool.client.call("metrics", timeout_s=_TIMEOUT_S)
-    except ServingError:  # lost, busy, or of an older release
-        return []
-    return [Family.from_dict(family) for family in answer["families"]]
+    answers = await asyncio.gather(*(pool.ask("metrics") for pool in pools))
+    told = (Family.from_dict(family) for answer in answers for family in answer.get("families", ()))
+    return merge(chain(manager.requests.families(), _pools(manager), told))
 
 
 def _pools(manager: PoolManager) -> list[Family]:

@@ -74,6 +74,11 @@ class PoolManager(PoolSettings):
         return self.fleet.first
 
     @property
+    def _any_pool(self) -> ManagedPool:
+        """A managed pool that can be asked what all know, one that runs if there is any."""
+        return self.fleet.running or self.managed
+
+    @property
     def config_in_force(self) -> ModelServerConfig:
         """What shall be served."""
         return self.configuration.aspired.config
@@ -133,6 +138,12 @@ class PoolManager(PoolSettings):
     def _is_known(self, name: str) -> bool:
         return self.is_configured(name) or self.registry.pool_for(name) is not None
 
+    def _publisher_of(self, name: str) -> PoolMirror | None:
+        """The notebook's pool that a model belongs to; None for one that belongs to no notebook."""
+        pool = self.registry.pool_for(name)
+        published = pool is not None and pool.kind == "notebook" and not self.is_configured(name)
+        return pool if published else None
+
     async def load(self, model: ModelConfig) -> None:
         """Add a model, or replace the one of that name, and wait until it is served.
 
@@ -163,8 +174,8 @@ class PoolManager(PoolSettings):
             ServingError: NOT_FOUND where it is neither; FAILED_PRECONDITION where the process is a
                 notebook's.
         """
-        pool = self.registry.pool_for(name)
-        if pool is not None and pool.kind == "notebook" and not self.is_configured(name):
+        pool = self._publisher_of(name)
+        if pool is not None:
             if release:
                 text = f"Model {name} is in the kernel of {pool.name}, which only its user may end"
                 raise ServingError(Code.FAILED_PRECONDITION, text)
@@ -208,8 +219,8 @@ class PoolManager(PoolSettings):
             ServingError: NOT_FOUND for a model that nobody serves, or a label to remove that it
                 does not have; the pool's refusal.
         """
-        pool = self.registry.pool_for(name)
-        if pool is not None and pool.kind == "notebook" and not self.is_configured(name):
+        pool = self._publisher_of(name)
+        if pool is not None:
             parameters = {"name": name, "label": label, "version": version}
             answer = await pool.client_for(ModelSpec(name)).call("label", parameters, CALL_S)
             told: Mapping[str, int] = answer["labels"]
@@ -230,7 +241,7 @@ class PoolManager(PoolSettings):
         Raises:
             ServingError: the refusal, naming line and field; why the pool cannot start.
         """
-        client = await (self.fleet.running or self.managed).ensure_running()
+        client = await self._any_pool.ensure_running()
         answer = await client.call("parse_config", {"text": text}, CALL_S)
         return ModelServerConfig.from_dict(answer["config"])
 
@@ -242,7 +253,7 @@ class PoolManager(PoolSettings):
         """
         if not self.config_in_force.models:
             return _EMPTY
-        pool = self.fleet.running or self.managed
+        pool = self._any_pool
         if pool.mirror.client is None:
             raise ServingError(Code.UNAVAILABLE, pool.explanation)
         parameters = {"config": self.config_in_force.to_dict()}
@@ -312,7 +323,7 @@ class PoolManager(PoolSettings):
         pool = self.registry.pool_for(spec.name)
         if pool is None:
             home = self.configuration.aspired.owner(spec.name)
-            managed = home or self.fleet.running or self.managed
+            managed = home or self._any_pool
         else:
             owner = self.fleet.of(pool)
             if owner is None:
@@ -346,7 +357,7 @@ class PoolManager(PoolSettings):
     # Managed pools
 
     async def _read_config_file(self) -> ModelServerConfig:
-        client = await (self.fleet.running or self.managed).ensure_running()
+        client = await self._any_pool.ensure_running()
         parameters = {"path": self.model_config_file}
         answer = await client.call("load_config_file", parameters, CALL_S)
         return ModelServerConfig.from_dict(answer["config"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..servable import ModelSpec
     from .admission import Limits
 
+_ASK_TIMEOUT_S = 5.0
 _CALL_TIMEOUT_S = 10.0
 
 
@@ -63,6 +64,19 @@ class PoolMirror:
         """The connection, while there is one."""
         client = self._client
         return client if client is not None and not client.closed.done() else None
+
+    async def ask(self, method: str) -> Mapping[str, Any]:
+        """What the pool tells by a call without parameters.
+
+        Empty where it tells nothing: it is lost, too busy to answer soon, or of an older release.
+        """
+        if self.client is None:
+            return {}
+        try:
+            told: dict[str, Any] = await self.client.call(method, timeout_s=_ASK_TIMEOUT_S)
+        except ServingError:
+            return {}
+        return told
 
     async def attach(self, info: PoolInfo) -> PoolClient:
         """Connect to the pool's process, and mirror it from now on.

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from traitlets.log import get_logger
 
-from ..errors import ServingError
-
 if TYPE_CHECKING:
-    from .pool_mirror import PoolMirror
     from .pool_registry import PoolRegistry
 
 Rates = Mapping[tuple[str, int], Mapping[str, Any]]
 
 _PERIOD_S = 1.0
-_TIMEOUT_S = 5.0
 
 
 class RateWatch:
@@ -68,13 +64,13 @@ class RateWatch:
 
     async def _look(self) -> None:
         pools = self._registry.pools
-        told = await asyncio.gather(*map(_counts, pools))
+        told = await asyncio.gather(*(pool.ask("counts") for pool in pools))
         now = asyncio.get_running_loop().time()
         elapsed = None if self._looked_at is None else now - self._looked_at
         rates: dict[tuple[str, int], Mapping[str, Any]] = {}
         before, self._before, self._looked_at = self._before, {}, now
-        for pool, versions in zip(pools, told, strict=True):
-            for version in versions:
+        for pool, answer in zip(pools, told, strict=True):
+            for version in answer.get("versions", ()):
                 key = version["name"], version["version"]
                 if self._registry.pool_for(version["name"]) is pool:
                     counts = self._before[key] = version["requests"], version["errors"]
@@ -91,14 +87,3 @@ def _per_second(
         elapsed, before = 1.0, now
     requests, errors = (round((n - b) / elapsed, 1) for n, b in zip(now, before, strict=True))
     return {"requests_per_s": requests, "errors_per_s": errors}
-
-
-async def _counts(pool: PoolMirror) -> list[Mapping[str, Any]]:
-    if pool.client is None:
-        return []
-    try:
-        answer = await pool.client.call("counts", timeout_s=_TIMEOUT_S)
-    except ServingError:  # lost, busy, or of an older release
-        return []
-    versions: list[Mapping[str, Any]] = answer["versions"]
-    return versions

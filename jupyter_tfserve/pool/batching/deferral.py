@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..call import failure
+from ..call import conclude
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -40,11 +40,4 @@ def wait_in(
 
 
 def _end(call: Call, tell: Callable[[Response], None], error: Exception | None) -> None:
-    try:
-        if error is not None:
-            raise error
-        response = call.answer(call.run)
-    except Exception as failed:  # noqa: BLE001 - whatever it is, the caller is told
-        response = failure(failed)
-    call.close()
-    tell(response)
+    tell(conclude(call, error))

@@ -48,11 +48,16 @@ def check_available(name: str, version: int, monitor: ServableStateMonitor) -> N
     """
     state = monitor.get(ServableId(name, version))
     if state is None or state.state is not ManagerState.AVAILABLE:
-        raise ServingError(
-            Code.FAILED_PRECONDITION,
-            f"Request to assign label to version {version} of model {name}, "
-            "which is not currently available for inference",
-        )
+        raise unavailable_version(name, version)
+
+
+def unavailable_version(name: str, version: int) -> ServingError:
+    """The refusal of a label for a version that does not answer."""
+    return ServingError(
+        Code.FAILED_PRECONDITION,
+        f"Request to assign label to version {version} of model {name}, "
+        "which is not currently available for inference",
+    )
 
 
 def resolve_label(table: LabelTable | None, name: str, label: str) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 
+from .base import Servable
 from .proto_text import debug_text, to_json
 
 if TYPE_CHECKING:
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 PREDICT_METHOD = "tensorflow/serving/predict"
 
 
-def metadata_of(signatures: Mapping[str, SignatureInfo]) -> str:
-    """Signatures as TensorFlow Serving's printer writes a ``SignatureDefMap``."""
-    definitions = {key: _definition(info) for key, info in signatures.items()}
-    return to_json(get_model_metadata_pb2.SignatureDefMap(signature_def=definitions))
+class DefinedServable(Servable):
+    """A servable whose ``SignatureDef`` messages are made from its signatures."""
 
+    @cached_property
+    def metadata(self) -> str:  # type: ignore[override]
+        """All signatures as TensorFlow Serving's printer writes them."""
+        definitions = {key: _definition(info) for key, info in self.signatures.items()}
+        return to_json(get_model_metadata_pb2.SignatureDefMap(signature_def=definitions))
 
-def debug_text_of(signature: SignatureInfo) -> str:
-    """A signature as TensorFlow Serving's errors quote it."""
-    return debug_text(_definition(signature))
+    def debug_text(self, signature: str) -> str:
+        """The signature as errors quote it; see :meth:`Servable.debug_text`."""
+        return debug_text(_definition(self.signatures[signature]))
 
 
 def _definition(info: SignatureInfo) -> meta_graph_pb2.SignatureDef:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...servable import SignatureInfo
-from .base import Footprint, Servable
-from .definition import PREDICT_METHOD, debug_text_of, metadata_of
+from .base import Footprint
+from .definition import PREDICT_METHOD, DefinedServable
 from .live_calls import TracedCall
 from .live_model import live_calls
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ...codec.deep import Tensor
 
 
-class LiveServable(Servable):
+class LiveServable(DefinedServable):
     """A model that was made in this process."""
 
     def __init__(self, model: Any, signatures: Any = None, *, freeze: bool | None = None) -> None:
@@ -57,18 +56,9 @@ class LiveServable(Servable):
         results = dict(zip(call.outputs, call([inputs[name] for name in call.inputs]), strict=True))
         return results if outputs is None else {alias: results[alias] for alias in outputs}
 
-    @cached_property
-    def metadata(self) -> str:  # type: ignore[override]
-        """All signatures as TensorFlow Serving's printer writes them."""
-        return metadata_of(self.signatures)
-
     def why_not_repeatable(self, signature: str) -> str | None:
         """See :meth:`Servable.why_not_repeatable`."""
         return self._calls[signature].why_not_repeatable
-
-    def debug_text(self, signature: str) -> str:
-        """The signature as errors quote it; see :meth:`Servable.debug_text`."""
-        return debug_text_of(self.signatures[signature])
 
     def close(self) -> None:
         """Let go of the model and of the copies of its weights."""

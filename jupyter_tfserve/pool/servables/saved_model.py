@@ -16,7 +16,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 from ...codec.deep import DeepTensor
 from ...errors import Code, ServingError
 from ...servable import SignatureInfo, TensorInfo
-from ..process import release_memory
+from ..memory import collect_and_give_back
 from .base import Servable
 from .deep_call import DeepCall
 from .footprint import LoadMeter
@@ -160,7 +160,7 @@ class SavedModelServable(Servable):
             del session
             # A graph is full of cycles: left to the collector's own pace, those of several old
             # versions lie about with all their constants.
-            release_memory()
+            collect_and_give_back()
 
 
 def _signature_info(key: str, definition: meta_graph_pb2.SignatureDef) -> SignatureInfo:

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,8 @@ import numpy as np
 from ...codec.deep import DeepTensor
 from ...codec.dtypes import name_of
 from ...errors import Code, ServingError, invalid_argument
-from .base import Footprint, Servable
-from .definition import debug_text_of, metadata_of
+from .base import Footprint
+from .definition import DefinedServable
 from .tflite_model import TFLiteModel
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from .tflite_model import Interpreter
 
 
-class TFLiteServable(Servable):
+class TFLiteServable(DefinedServable):
     """A TFLite model; calls run at the same time, each in an interpreter of its own.
 
     An interpreter is made when all others are busy, up to a limit, and kept; they share the
@@ -87,15 +86,6 @@ class TFLiteServable(Servable):
     def why_not_repeatable(self, _signature: str) -> str | None:
         """Always a reason; see :meth:`Servable.why_not_repeatable`."""
         return "TFLite models are not looked into for state"
-
-    @cached_property
-    def metadata(self) -> str:  # type: ignore[override]
-        """All signatures as TensorFlow Serving's printer writes them."""
-        return metadata_of(self.signatures)
-
-    def debug_text(self, signature: str) -> str:
-        """The signature as errors quote it; see :meth:`Servable.debug_text`."""
-        return debug_text_of(self.signatures[signature])
 
     def close(self) -> None:
         """Let go of all interpreters and of the model."""
